@@ -1,0 +1,69 @@
+"""Errors of the agent SDK.
+
+    HeadwayError
+    ├── DeclarationError       an agent or handler is declared wrongly (raised at import)
+    ├── InvalidInput           bytes or arguments that do not fit; names the field
+    ├── Reject                 raised by a handler: business failure, no lasting effect
+    ├── Retry                  raised by a handler: not now, try again later
+    ├── Unavailable            no coordinator or no server answered in time
+    └── Refused                the coordinator said no, with the reason
+        ├── NotFound           no such task or saga
+        └── Conflict           the same id with another body, or a state that forbids it
+"""
+
+from __future__ import annotations
+
+
+class HeadwayError(Exception):
+    """Root of everything this SDK raises on purpose."""
+
+
+class DeclarationError(HeadwayError):
+    """An agent, action or compensation is declared wrongly; the text says how to mend it."""
+
+
+class InvalidInput(HeadwayError):
+    """Bytes or arguments that do not fit what is expected; the text names the field."""
+
+
+class Reject(HeadwayError):
+    """A handler's business failure: the action ended and left no effect behind.
+
+    The step fails at once, without a retry, and is not compensated (its predecessors are).
+    `kind` is what `Retry.non_retryable_error_types` and people see; it defaults to "Reject".
+    """
+
+    def __init__(self, reason: str, *, kind: str = "Reject") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.kind = kind
+
+
+class Retry(HeadwayError):
+    """A handler's request to be tried again, after `after` seconds or by the step's policy."""
+
+    def __init__(self, reason: str = "try again later", *, after: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.after = after
+
+
+class Unavailable(HeadwayError):
+    """Nobody answered in time: is a coordinator running, and are the servers reachable?"""
+
+
+class Refused(HeadwayError):
+    """The coordinator refused a request; `code` is an HTTP-like status, the text the reason."""
+
+    def __init__(self, reason: str, *, code: int = 400) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+
+
+class NotFound(Refused):
+    """There is no such task, saga or step."""
+
+
+class Conflict(Refused):
+    """The request contradicts what is stored: same id with another body, or a state forbids it."""

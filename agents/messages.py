@@ -1,0 +1,165 @@
+"""The wire messages: CloudEvents 1.0 in structured mode, one JSON object, no NATS headers.
+
+Commands go from a coordinator to an agent, events from an agent to the coordinators,
+submissions from anybody to `HW_TASKS`. Extension attributes are lower-case letters and digits
+only, as CloudEvents wants. A payload over `INLINE_MAX_BYTES` travels as `dataref` (an object in
+the bucket `HW_PAYLOADS`) with `datadigest`, the SHA-256 of its bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from headway.agents.errors import InvalidInput
+
+SPEC_VERSION = "1.0"
+CONTENT_TYPE = "application/cloudevents+json"
+
+INPUT_MAX_BYTES = 1_048_576  # a task's input, and a step's result: 1 MiB
+INLINE_MAX_BYTES = 262_144  # payloads above 256 KiB travel by reference
+
+EXECUTE = "headway.command.execute"
+COMPENSATE = "headway.command.compensate"
+
+STARTED = "headway.attempt.started"
+HEARTBEAT = "headway.attempt.heartbeat"
+COMPLETED = "headway.attempt.completed"
+FAILED = "headway.attempt.failed"
+TIMED_OUT = "headway.attempt.timedout"
+
+Phase = Literal["action", "compensation"]
+EventType = Literal[
+    "headway.attempt.started",
+    "headway.attempt.heartbeat",
+    "headway.attempt.completed",
+    "headway.attempt.failed",
+    "headway.attempt.timedout",
+]
+
+
+@dataclass(slots=True)
+class CommandData:
+    """What an attempt works on.
+
+    `results` holds the results of the completed steps that this one comes after, directly or
+    not. `result` and `outcome_unknown` are for compensations: the action's result if it is
+    known, and whether it is unknown if the action took effect at all.
+    """
+
+    input: Any = None
+    results: dict[str, Any] = field(default_factory=dict)
+    result: Any = None
+    outcome_unknown: bool = False
+
+
+@dataclass(slots=True)
+class Command:
+    """One attempt of one step's action or compensation, for an agent to carry out."""
+
+    id: str
+    task: str
+    saga: str
+    step: str
+    phase: Phase
+    attempt: int
+    epoch: int
+    traceparent: str
+    type: Literal["headway.command.execute", "headway.command.compensate"]
+    source: str = "/headway/coordinator"
+    specversion: Literal["1.0"] = "1.0"
+    starttoclosems: int = 0  # 0: no limit
+    heartbeatms: int = 0  # 0: no heartbeats wanted
+    reportstart: bool = False  # whether the agent says when it starts
+    dataref: str = ""
+    datadigest: str = ""
+    data: CommandData | None = None
+
+
+@dataclass(slots=True)
+class FailureData:
+    """Why an attempt failed. `noeffect`: the agent states that nothing was left behind."""
+
+    type: str
+    message: str
+    retryable: bool = True
+    noeffect: bool = False
+    retryafterms: int = -1  # -1: by the step's policy
+
+
+@dataclass(slots=True)
+class EventData:
+    result: Any = None
+    empty: bool = False  # a compensation found nothing to undo
+    error: FailureData | None = None
+
+
+@dataclass(slots=True)
+class Event:
+    """How an attempt went on or ended. The agent's name is in the subject, not here."""
+
+    id: str
+    task: str
+    step: str
+    phase: Phase
+    attempt: int
+    epoch: int
+    type: EventType
+    source: str
+    specversion: Literal["1.0"] = "1.0"
+    dataref: str = ""
+    datadigest: str = ""
+    data: EventData | None = None
+
+
+_COMMAND = TypeAdapter(Command)
+_EVENT = TypeAdapter(Event)
+_COMMAND_DATA = TypeAdapter(CommandData)
+_EVENT_DATA = TypeAdapter(EventData)
+
+
+def encode(message: Command | Event) -> bytes:
+    """The message's JSON. Results and inputs may be `orjson.Fragment`s."""
+    return orjson.dumps(message)
+
+
+def decode_command(body: bytes) -> Command:
+    """Parse a command; InvalidInput names the field that does not fit."""
+    try:
+        return _COMMAND.validate_json(body)
+    except ValidationError as error:
+        raise InvalidInput(f"not a command: {describe(error)}") from error
+
+
+def decode_event(body: bytes) -> Event:
+    """Parse an event; InvalidInput names the field that does not fit."""
+    try:
+        return _EVENT.validate_json(body)
+    except ValidationError as error:
+        raise InvalidInput(f"not an event: {describe(error)}") from error
+
+
+def decode_command_data(body: bytes) -> CommandData:
+    try:
+        return _COMMAND_DATA.validate_json(body)
+    except ValidationError as error:
+        raise InvalidInput(f"not a command's data: {describe(error)}") from error
+
+
+def decode_event_data(body: bytes) -> EventData:
+    try:
+        return _EVENT_DATA.validate_json(body)
+    except ValidationError as error:
+        raise InvalidInput(f"not an event's data: {describe(error)}") from error
+
+
+def describe(error: ValidationError) -> str:
+    """The first few complaints of a validation, by field and without the offending values."""
+    complaints = [
+        f"{'.'.join(str(part) for part in item['loc']) or 'body'}: {item['msg']}"
+        for item in error.errors(include_url=False, include_context=False, include_input=False)[:3]
+    ]
+    return "; ".join(complaints)

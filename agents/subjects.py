@@ -1,0 +1,139 @@
+"""Every subject, stream and durable name of the system: built and parsed here, nowhere else.
+
+An agent's identity is the subject token that the server enforces, never a field of a payload.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+PREFIX = "hw"
+PARTITIONS = 32
+
+TASKS_STREAM = "HW_TASKS"
+COMMANDS_STREAM = "HW_COMMANDS"
+EVENTS_STREAM = "HW_EVENTS"
+FEED_STREAM = "HW_FEED"
+DEAD_STREAM = "HW_DEAD"
+PAYLOADS_BUCKET = "HW_PAYLOADS"
+
+COORDINATOR = "coordinator"  # durable consumer shared by all coordinators
+
+TASKS = f"{PREFIX}.tasks.*"
+COMMANDS = f"{PREFIX}.commands.*.*.*.*"
+EVENTS = f"{PREFIX}.events.*.*"
+EVENTS_STORED = f"{PREFIX}.events.{{{{partition({PARTITIONS},2)}}}}.{{{{wildcard(1)}}}}.{{{{wildcard(2)}}}}"
+FEED = f"{PREFIX}.feed.*.*.*"
+DEAD = f"{PREFIX}.dead.*"
+API = f"{PREFIX}.api"
+PRESENCE = f"{PREFIX}.presence.*"
+
+TOKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class SubjectError(ValueError):
+    """A subject or a token of one that is not of the expected form."""
+
+
+def token(value: str) -> str:
+    """`value` if it can stand as one subject token, else SubjectError."""
+    if TOKEN.fullmatch(value) is None:
+        raise SubjectError(
+            f"{value!r} cannot be a subject token: use 1 to 64 of A-Z a-z 0-9 _ and -"
+        )
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSubject:
+    agent: str
+    action: str
+    task: str
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventSubject:
+    agent: str
+    task: str
+
+
+def task_subject(saga: str) -> str:
+    return f"{PREFIX}.tasks.{saga}"
+
+
+def parse_task_subject(subject: str) -> str:
+    """The saga named by a submission's subject."""
+    parts = subject.split(".")
+    if len(parts) != 3 or not subject.startswith(f"{PREFIX}.tasks."):
+        raise SubjectError(f"not a task subject: {subject!r}")
+    return parts[2]
+
+
+def command_subject(agent: str, action: str, task: str, step: str) -> str:
+    return f"{PREFIX}.commands.{agent}.{action}.{task}.{step}"
+
+
+def commands_of_agent(agent: str) -> str:
+    return f"{PREFIX}.commands.{agent}.>"
+
+
+def commands_of_task(task: str) -> str:
+    return f"{PREFIX}.commands.*.*.{task}.*"
+
+
+def parse_command_subject(subject: str) -> CommandSubject:
+    parts = subject.split(".")
+    if len(parts) != 6 or parts[1] != "commands":
+        raise SubjectError(f"not a command subject: {subject!r}")
+    return CommandSubject(*parts[2:])
+
+
+def event_subject(agent: str, task: str) -> str:
+    """Where an agent publishes; the stream stores it with a partition token put in."""
+    return f"{PREFIX}.events.{agent}.{task}"
+
+
+def parse_stored_event_subject(subject: str) -> EventSubject:
+    """Parse `hw.events.<partition>.<agent>.<task>`, the form in which the stream stores it."""
+    parts = subject.split(".")
+    if len(parts) != 5 or parts[1] != "events":
+        raise SubjectError(f"not a stored event subject: {subject!r}")
+    return EventSubject(parts[3], parts[4])
+
+
+def stored_events_of_task(task: str) -> str:
+    return f"{PREFIX}.events.*.*.{task}"
+
+
+def feed_subject(saga: str, task: str, kind: str) -> str:
+    return f"{PREFIX}.feed.{saga}.{task}.{kind}"
+
+
+def feed_of_task(task: str) -> str:
+    return f"{PREFIX}.feed.*.{task}.*"
+
+
+def dead_subject(origin: str) -> str:
+    """Where a refused message of stream `origin` goes, with the reason."""
+    return f"{PREFIX}.dead.{origin}"
+
+
+def api_subject(operation: str) -> str:
+    """The request subject of an operation, for example `submit` or `saga.register`."""
+    return f"{API}.{operation}"
+
+
+def presence_subject(agent: str) -> str:
+    """Core NATS, lossy: an instance of `agent` says that it is there."""
+    return f"{PREFIX}.presence.{agent}"
+
+
+def stop_subject(agent: str, task: str) -> str:
+    """Core NATS, lossy: a hint to handlers of `task` that their work is no longer wanted."""
+    return f"{PREFIX}.stop.{agent}.{task}"
+
+
+def stops_of_agent(agent: str) -> str:
+    return f"{PREFIX}.stop.{agent}.*"

@@ -1,0 +1,256 @@
+"""What the coordinator's API takes and answers (`hw.api.>`), as pydantic models.
+
+Times are RFC 3339 in UTC. An error comes with the headers `Nats-Service-Error` and
+`Nats-Service-Error-Code` and a problem object (RFC 9457) as body.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+TaskStatus = Literal[
+    "running", "compensating", "succeeded", "compensated", "parked", "failed_to_compensate"
+]
+StepStatus = Literal[
+    "waiting",
+    "scheduled",
+    "completed",
+    "failed",
+    "unknown",
+    "skipped",
+    "compensating",
+    "compensated",
+    "failed_to_compensate",
+]
+ENDED: frozenset[str] = frozenset({"succeeded", "compensated"})
+PARKED: frozenset[str] = frozenset({"parked", "failed_to_compensate"})
+
+PAGE_LIMIT_MAX = 500
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SubmitRequest(_Model):
+    saga: str
+    input: Any = None
+    task: UUID | None = None
+    version: int | None = None
+    attributes: dict[str, str] = Field(default_factory=dict)
+    dataref: str = ""
+    datadigest: str = ""
+
+
+class SubmitReceipt(_Model):
+    """`created` is false when this very task had been accepted before."""
+
+    task: UUID
+    saga: str
+    version: int
+    created: bool
+
+
+class FailureView(_Model):
+    type: str
+    message: str
+
+
+class StepView(_Model):
+    name: str
+    action: str
+    status: StepStatus
+    attempt: int
+    phase: Literal["action", "compensation"]
+    compensation: str | None = None
+    error: FailureView | None = None
+    result: Any = None
+    waiting_for: str | None = None
+    next_attempt_at: datetime | None = None
+
+
+class TaskView(_Model):
+    """A task as a person or a program sees it. `actions` are the ones open to a person now."""
+
+    task: UUID
+    saga: str
+    saga_version: int
+    status: TaskStatus
+    version: int
+    reason: str = ""
+    incident: str = ""
+    created_at: datetime
+    updated_at: datetime
+    due_at: datetime | None = None
+    attributes: dict[str, str] = Field(default_factory=dict)
+    steps: list[StepView] = Field(default_factory=list)
+    actions: list[str] = Field(default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+    @property
+    def settled(self) -> bool:
+        """Ended, or parked in front of a person: nothing more happens by itself."""
+        return self.status in ENDED or self.status in PARKED
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """Results of the completed steps, by step."""
+        return {step.name: step.result for step in self.steps if step.status == "completed"}
+
+
+class TaskRow(_Model):
+    """One line of a list."""
+
+    task: UUID
+    saga: str
+    saga_version: int
+    status: TaskStatus
+    version: int
+    reason: str = ""
+    created_at: datetime
+    updated_at: datetime
+
+
+class ListRequest(_Model):
+    status: list[TaskStatus] = Field(default_factory=list)
+    saga: str | None = None
+    attributes: dict[str, str] = Field(default_factory=dict)
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    limit: int = Field(default=50, ge=1, le=PAGE_LIMIT_MAX)
+    cursor: str | None = None
+
+
+class TaskPage(_Model):
+    """Newest first. `cursor` asks for the next page; None means there is none."""
+
+    tasks: list[TaskRow]
+    cursor: str | None = None
+
+
+class HistoryEntry(_Model):
+    version: int
+    type: str
+    at: datetime
+    data: dict[str, Any] = Field(default_factory=dict)
+
+
+class HistoryRequest(_Model):
+    task: UUID
+    after: int = 0
+    limit: int = Field(default=PAGE_LIMIT_MAX, ge=1, le=PAGE_LIMIT_MAX)
+
+
+class History(_Model):
+    task: UUID
+    entries: list[HistoryEntry]
+    more: bool = False
+
+
+class TaskRequest(_Model):
+    """get, resume: name a task. `by` and `reason` say who asks and why."""
+
+    task: UUID
+    by: str = ""
+    reason: str = ""
+
+
+class StepRequest(TaskRequest):
+    """retry: another series of attempts for one step that is stuck (or all, without `step`)."""
+
+    step: str | None = None
+
+
+class SettleRequest(TaskRequest):
+    """settle: a person states how a stuck step's action or compensation really ended.
+
+    `happened`: the action took effect (give its `result`), or the compensation is done.
+    `did_not_happen`: the action left no effect behind.
+    """
+
+    step: str
+    outcome: Literal["happened", "did_not_happen"]
+    result: Any = None
+
+
+class ClaimRequest(_Model):
+    """A worker asks whether it may run a redelivered, re-published or old command."""
+
+    task: UUID
+    step: str
+    phase: Literal["action", "compensation"]
+    attempt: int
+    epoch: int
+    delivery: int
+    agent: str
+    worker: str
+
+
+class ClaimReply(_Model):
+    """`granted` with the epoch to use, or not: then drop the command."""
+
+    granted: bool
+    epoch: int = 0
+    reason: str = ""
+
+
+class SagaRef(_Model):
+    name: str
+    version: int | None = None
+
+
+class SagaView(_Model):
+    name: str
+    version: int
+    digest: str
+    registered_at: datetime
+    definition: dict[str, Any] = Field(default_factory=dict)
+
+
+class SagaList(_Model):
+    sagas: list[SagaView]
+
+
+class Presence(_Model):
+    """Said every `PRESENCE_INTERVAL_S` by each agent instance on `hw.presence.<agent>`."""
+
+    agent: str
+    worker: str
+    actions: list[str]
+    host: str
+    pid: int
+    busy: int
+    slots: int
+    stopping: bool = False
+
+
+PRESENCE_INTERVAL_S = 1.0
+PRESENCE_LAPSE_S = 4.0
+
+
+class AgentView(_Model):
+    """An agent as coordinators see it: who is there, and what waits for it."""
+
+    agent: str
+    instances: list[Presence]
+    queued: int
+    in_flight: int
+
+
+class AgentList(_Model):
+    agents: list[AgentView]
+
+
+class Problem(_Model):
+    """RFC 9457, as far as it applies here."""
+
+    title: str
+    detail: str
+    status: int
