@@ -1,0 +1,59 @@
+# Habits of the house. Everything runs from .venv, which is made from constraints.txt and made
+# again only when it or pyproject.toml changes. PYTHONSAFEPATH keeps the folder `agents` from
+# being importable as a bare `agents`, which is the name of somebody else's package.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := sagas agents coordinator cli demo
+
+export PYTHONSAFEPATH := 1
+
+.PHONY: setup demo test check format bench up build lock clean
+
+setup: $(VENV)/.made-for-dev  ## everything a developer needs
+
+demo: $(VENV)/.made-for-all  ## the order desk, while its processes are being killed
+	$(BIN)/headway demo
+
+test: setup  ## all tests, against real servers and processes
+	$(BIN)/pytest
+
+check: setup .typing  ## style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	MYPYPATH=.typing $(BIN)/mypy -p headway
+
+format: setup  ## put the sources into the house's form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup  ## tasks per second and latency of a three-step saga on this machine
+	$(BIN)/python bench/saga3.py
+
+up: $(VENV)/.made-for-all  ## NATS, PostgreSQL and a coordinator in ./.headway
+	$(BIN)/headway up
+
+build: setup  ## a wheel and a source archive in dist/
+	rm -rf build dist
+	$(BIN)/python -m build
+
+lock:  ## write constraints.txt again, with the newest versions that pyproject.toml allows
+	rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/pip install --quiet -e '.[dev]'
+	{ sed -n '/^#/p' constraints.txt; $(VENV)-lock/bin/pip freeze --exclude-editable; } > $(VENV)-lock/new
+	mv $(VENV)-lock/new constraints.txt && rm -rf $(VENV)-lock
+
+clean:  ## remove all that the other targets made, except data in .headway
+	rm -rf $(VENV) .typing build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/.made-for-%: pyproject.toml constraints.txt
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	touch $@
+
+# mypy does not see an editable install that maps folders to packages; these links it does see.
+.typing: pyproject.toml
+	mkdir -p .typing/headway
+	for package in $(PACKAGES); do ln -sfn ../../$$package .typing/headway/$$package; done
+	touch .typing
