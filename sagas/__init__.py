@@ -1,0 +1,42 @@
+"""The saga machine: pure decisions over values.
+
+No network, no database, no clock, no randomness and no asyncio in this package; times, ids and
+random numbers arrive in values. `transition` decides, `replay` folds, `outstanding` and `due`
+tell what a state waits for.
+"""
+
+from headway.sagas.actions import Action, Dispatch, Stop, Withdraw
+from headway.sagas.deadlines import due
+from headway.sagas.definition import Definition, Saga, Step
+from headway.sagas.errors import DefinitionError, ImpossibleInput, SagaError
+from headway.sagas.replay import fold, replay
+from headway.sagas.retry import Retry, Timeouts
+from headway.sagas.task import Phase, StepState, StepStatus, Task, TaskStatus, violations
+from headway.sagas.transition import Transition, outstanding, transition
+
+__all__ = [
+    "Action",
+    "Definition",
+    "DefinitionError",
+    "Dispatch",
+    "ImpossibleInput",
+    "Phase",
+    "Retry",
+    "Saga",
+    "SagaError",
+    "Step",
+    "StepState",
+    "StepStatus",
+    "Stop",
+    "Task",
+    "TaskStatus",
+    "Timeouts",
+    "Transition",
+    "Withdraw",
+    "due",
+    "fold",
+    "outstanding",
+    "replay",
+    "transition",
+    "violations",
+]

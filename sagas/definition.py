@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
-
 from headway.sagas.errors import DefinitionError
 from headway.sagas.retry import Retry, Timeouts
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 STEPS_MAX = 256
 DEFINITION_MAX_BYTES = 524_288
@@ -179,11 +178,20 @@ def _define(body: _Body) -> Definition:
     }
     pivot = _pivot(body)
     _check_recoverable(body, pivot, ancestors)
-    encoded = orjson.dumps(_Body(body.name, body.version, tuple(steps.values()), body.input_schema),
-                           option=orjson.OPT_SORT_KEYS)
+    encoded = orjson.dumps(
+        _Body(body.name, body.version, tuple(steps.values()), body.input_schema),
+        option=orjson.OPT_SORT_KEYS,
+    )
     return Definition(
-        body.name, body.version, steps, body.input_schema, ancestors, descendants, pivot,
-        hashlib.sha256(encoded).hexdigest(), encoded,
+        body.name,
+        body.version,
+        steps,
+        body.input_schema,
+        ancestors,
+        descendants,
+        pivot,
+        hashlib.sha256(encoded).hexdigest(),
+        encoded,
     )
 
 
@@ -264,9 +272,7 @@ def _check_recoverable(
                 f"{where} is read_only, so it can be neither compensated nor the pivot; "
                 "drop one of the two"
             )
-        if step.name == pivot:
-            before_pivot = False
-        elif pivot is not None and pivot in ancestors[step.name]:
+        if step.name == pivot or (pivot is not None and pivot in ancestors[step.name]):
             before_pivot = False
         else:
             before_pivot = True

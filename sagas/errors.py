@@ -1,8 +1,8 @@
 """Errors of the saga machine.
 
-    SagaError
-    ├── DefinitionError     a saga that cannot be run; names the step and the remedy
-    └── ImpossibleInput     an input that no history of this task can explain
+SagaError
+├── DefinitionError     a saga that cannot be run; names the step and the remedy
+└── ImpossibleInput     an input that no history of this task can explain
 """
 
 from __future__ import annotations

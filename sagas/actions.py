@@ -1,0 +1,35 @@
+"""What the machine asks of the world after its events are committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway.sagas.task import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Publish the command of this attempt."""
+
+    step: str
+    phase: Phase
+    attempt: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Remove the command of this step from its stream, if it is still there."""
+
+    step: str
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Hint to a running handler that its work is no longer wanted."""
+
+    step: str
+
+
+Action = Dispatch | Withdraw | Stop

@@ -1,0 +1,151 @@
+"""How attempts end without success, and what keeps them honest: retries, timeouts, claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway.sagas import events as e
+from headway.sagas import inputs as i
+from headway.sagas.deadlines import closes_at, lapsed
+from headway.sagas.progress import Progress
+from headway.sagas.task import Phase, StepStatus, TaskStatus
+
+CLAIMS_MAX = 5  # take-overs of one attempt before its outcome is called unknown
+
+_FINAL_TIMEOUTS = frozenset({"stop", "abandoned", "schedule_to_close"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """An attempt that ended without success, as far as retrying is concerned."""
+
+    at: int
+    error_type: str
+    retryable: bool
+    no_effect: bool
+    jitter: float
+    retry_after_ms: int | None = None
+
+
+def attempt_ended(progress: Progress, happened: i.Failed | i.TimedOut) -> None:
+    """An agent reports failure or its own timeout; heard only for the attempt outstanding."""
+    state = progress.state(happened.step)
+    if not progress.is_current(happened) or happened.epoch != state.epoch:
+        return
+    if isinstance(happened, i.TimedOut):
+        time_out(progress, happened.step, "start_to_close", happened.at, happened.jitter)
+        return
+    ending = _Ending(
+        happened.at,
+        happened.error.type,
+        happened.retryable,
+        happened.no_effect,
+        happened.jitter,
+        happened.retry_after_ms,
+    )
+    status, retry_at = _after(progress, happened.step, ending)
+    progress.record(
+        e.AttemptFailed(
+            happened.at,
+            happened.step,
+            happened.phase,
+            happened.attempt,
+            happened.error,
+            happened.no_effect,
+            status,
+            retry_at,
+        )
+    )
+
+
+def time_out(progress: Progress, step: str, timeout: str, at: int, jitter: float) -> None:
+    """Give up the outstanding attempt: its outcome is unknown."""
+    state = progress.state(step)
+    retryable = timeout not in _FINAL_TIMEOUTS
+    ending = _Ending(at, f"Timeout.{timeout}", retryable, no_effect=False, jitter=jitter)
+    status, retry_at = _after(progress, step, ending)
+    progress.record(
+        e.AttemptTimedOut(at, step, state.phase, state.attempt, timeout, status, retry_at)
+    )
+
+
+def tick(progress: Progress, happened: i.Tick) -> None:
+    """Give up what has run out of time; what is due again is dispatched by `advance`."""
+    for name, step in progress.definition.steps.items():
+        timeout = lapsed(step, progress.state(name), happened.at)
+        if timeout is not None:
+            time_out(progress, name, timeout, happened.at, happened.jitter)
+
+
+def claim_asked(progress: Progress, happened: i.ClaimAsked) -> None:
+    """Grant a command to the worker with its latest delivery, or refuse it.
+
+    A claim tells that an earlier holder is gone or frozen. The same claim is granted again: its
+    answer may have been lost.
+    """
+    state, asked = progress.state(happened.step), happened.claim
+    if not progress.is_current(happened):
+        progress.refuse("this attempt is not outstanding any more")
+    elif state.claim == asked:
+        pass
+    elif state.claim is not None and not state.claim.precedes(asked):
+        progress.refuse("a later delivery of this command was granted already")
+    elif state.stop_by:
+        time_out(progress, happened.step, "abandoned", happened.at, happened.jitter)
+        progress.refuse("the task is being undone")
+    elif state.claims >= CLAIMS_MAX:
+        time_out(progress, happened.step, "delivery_limit", happened.at, happened.jitter)
+        progress.refuse(f"the command was taken over {CLAIMS_MAX} times without an answer")
+    else:
+        progress.record(
+            e.AttemptClaimed(
+                happened.at,
+                happened.step,
+                happened.phase,
+                happened.attempt,
+                state.epoch + 1,
+                asked.command_epoch,
+                asked.delivery,
+                asked.worker,
+            )
+        )
+
+
+def dispatch_lost(progress: Progress, happened: i.DispatchLost) -> None:
+    state = progress.task.steps.get(happened.step)
+    if state is None or not progress.is_current(happened) or state.epoch != happened.epoch:
+        return
+    progress.record(
+        e.AttemptRepublished(
+            happened.at, happened.step, happened.phase, happened.attempt, state.epoch + 1
+        )
+    )
+
+
+def _after(progress: Progress, name: str, ending: _Ending) -> tuple[StepStatus, int]:
+    """The step's status after such an ending, and when it is tried again (0: it is not)."""
+    step, state = progress.definition.steps[name], progress.state(name)
+    if state.phase is Phase.COMPENSATION:
+        policy, again, ended = (
+            step.compensation_retry,
+            StepStatus.COMPENSATING,
+            StepStatus.FAILED_TO_COMPENSATE,
+        )
+    else:
+        left_nothing = step.read_only or (ending.no_effect and not state.uncertain)
+        policy, again = step.retry, StepStatus.SCHEDULED
+        ended = StepStatus.FAILED if left_nothing else StepStatus.UNKNOWN
+        if progress.task.status is TaskStatus.COMPENSATING:
+            return ended, 0
+    count = state.attempt - state.spent
+    if not ending.retryable or not policy.allows(count, ending.error_type):
+        return ended, 0
+    delay = ending.retry_after_ms
+    retry_at = ending.at + (policy.delay_ms(count, ending.jitter) if delay is None else delay)
+    closing = closes_at(step, state)
+    if closing is not None and retry_at >= closing:
+        return ended, 0
+    return again, retry_at
+
+
+__all__ = ["CLAIMS_MAX", "attempt_ended", "claim_asked", "dispatch_lost", "tick", "time_out"]

@@ -1,0 +1,104 @@
+"""History and state as JSON, for whoever stores them. Fields at their default are left out."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any
+
+import orjson
+from headway.sagas import events as e
+from headway.sagas.errors import SagaError
+from headway.sagas.task import Claim, Failure, StepState, StepStatus, Task, TaskStatus
+from pydantic import TypeAdapter
+
+_EVENT_TYPES: dict[str, type[e.Event]] = {
+    kind.__name__: kind
+    for kind in (
+        e.TaskSubmitted,
+        e.AttemptDispatched,
+        e.AttemptStarted,
+        e.AttemptHeartbeat,
+        e.AttemptClaimed,
+        e.AttemptRepublished,
+        e.StepCompleted,
+        e.AttemptFailed,
+        e.AttemptTimedOut,
+        e.RecoveryStarted,
+        e.StepCompensated,
+        e.LateSuccess,
+        e.TaskSucceeded,
+        e.TaskCompensated,
+        e.TaskParked,
+        e.TaskFailedToCompensate,
+        e.TaskResumed,
+        e.StepSettled,
+    )
+}
+_ADAPTERS: dict[str, TypeAdapter[e.Event]] = {
+    name: TypeAdapter(kind) for name, kind in _EVENT_TYPES.items()
+}
+
+
+def _default(field: Any) -> Any:
+    if field.default is not MISSING:
+        return field.default
+    return field.default_factory() if field.default_factory is not MISSING else MISSING
+
+
+_EVENT_FIELDS: dict[type[e.Event], tuple[tuple[str, Any], ...]] = {
+    kind: tuple((field.name, _default(field)) for field in fields(kind) if field.name != "at")
+    for kind in _EVENT_TYPES.values()
+}
+_STEP_FIELDS: tuple[tuple[str, Any], ...] = tuple(
+    (field.name, field.default) for field in fields(StepState)
+)
+
+
+class UnknownEventType(SagaError):
+    """A stored event of a type that this version does not know: it was written by a newer one."""
+
+
+def event_type(event: e.Event) -> str:
+    return type(event).__name__
+
+
+def encode_event(event: e.Event) -> bytes:
+    """The event's fields but `at` and its type, which are stored beside."""
+    values = ((name, getattr(event, name), default) for name, default in _EVENT_FIELDS[type(event)])
+    return orjson.dumps({name: value for name, value, default in values if value != default})
+
+
+def decode_event(kind: str, at: int, data: bytes) -> e.Event:
+    adapter = _ADAPTERS.get(kind)
+    if adapter is None:
+        raise UnknownEventType(f"history has an event of type {kind!r}; upgrade this coordinator")
+    return adapter.validate_python({"at": at, **orjson.loads(data)})
+
+
+def encode_task(task: Task) -> bytes:
+    steps = {
+        name: {
+            key: value
+            for key, default in _STEP_FIELDS
+            if (value := getattr(state, key)) is not default and value != default
+        }
+        for name, state in task.steps.items()
+    }
+    return orjson.dumps({"reason": task.reason, "incident": task.incident, "steps": steps})
+
+
+def decode_task(status: str, version: int, state: bytes) -> Task:
+    """The state stored by `encode_task`, with the status and version stored beside it."""
+    stored = orjson.loads(state)
+    steps = {name: _decode_step(values) for name, values in stored["steps"].items()}
+    return Task(TaskStatus(status), version, steps, stored["reason"], stored["incident"])
+
+
+def _decode_step(values: dict[str, Any]) -> StepState:
+    if "status" in values:
+        values["status"] = StepStatus(values["status"])
+    if "claim" in values:
+        values["claim"] = Claim(**values["claim"])
+    if "error" in values:
+        values["error"] = Failure(**values["error"])
+    return StepState(**values)

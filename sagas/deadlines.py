@@ -1,0 +1,80 @@
+"""What a task waits for in time. One timer a task: the earliest of everything.
+
+A worker reports `start_to_close` itself; the machine's own clock for it runs a little longer,
+and only where it is known that an agent has begun. All results are ms since 1970, UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headway.sagas.definition import Definition, Step
+from headway.sagas.task import Phase, StepState, Task
+
+DISPATCH_CHECK_MS = 30_000  # a dispatch without an answer is looked after for the first time
+CLOSE_GRACE_MS = 2_000  # the worker's own report of a timeout comes before ours
+STOP_WAIT_MS = 30_000  # for a running attempt without start_to_close that was asked to stop
+
+
+def due(definition: Definition, task: Task) -> int | None:
+    """When to look at this task again even if nothing happens; None: not until something does.
+
+    The check of a dispatch is put on a grid, so that a task's timer seldom changes.
+    """
+    if task.ended or task.parked:
+        return None
+    times = [
+        time for name, state in task.steps.items() for time in _times(definition.steps[name], state)
+    ]
+    return min(times, default=None)
+
+
+def lapsed(step: Step, state: StepState, at: int) -> str | None:
+    """The name of a timeout of the outstanding attempt that has passed, if one has."""
+    if not state.outstanding:
+        return None
+    return next((name for time, name in _deadlines(step, state) if time <= at), None)
+
+
+def closes_at(step: Step, state: StepState) -> int | None:
+    """When `schedule_to_close` ends all retrying of an action; compensations know no such end."""
+    limit = step.timeouts.schedule_to_close
+    if limit is None or state.phase is Phase.COMPENSATION:
+        return None
+    return state.scheduled_at + _ms(limit)
+
+
+def stop_by(step: Step, at: int) -> int:
+    """When a running attempt that is asked to stop at `at` is given up as unknown."""
+    limit = step.timeouts.start_to_close
+    return at + (STOP_WAIT_MS if limit is None else _ms(limit) + CLOSE_GRACE_MS)
+
+
+def _times(step: Step, state: StepState) -> Iterator[int]:
+    if state.retry_at:
+        yield state.retry_at
+    if state.outstanding:
+        check = state.dispatched_at + 2 * DISPATCH_CHECK_MS - 1
+        yield check - check % DISPATCH_CHECK_MS
+        yield from (time for time, _ in _deadlines(step, state))
+
+
+def _deadlines(step: Step, state: StepState) -> Iterator[tuple[int, str]]:
+    limits = step.timeouts
+    if state.stop_by:
+        yield state.stop_by, "stop"
+    closing = closes_at(step, state)
+    if closing is not None:
+        yield closing, "schedule_to_close"
+    if state.started_at == 0:
+        if limits.schedule_to_start is not None:
+            yield state.dispatched_at + _ms(limits.schedule_to_start), "schedule_to_start"
+        return
+    if limits.start_to_close is not None:
+        yield state.started_at + _ms(limits.start_to_close) + CLOSE_GRACE_MS, "start_to_close"
+    if limits.heartbeat is not None:
+        yield state.heartbeat_at + _ms(limits.heartbeat), "heartbeat"
+
+
+def _ms(seconds: float) -> int:
+    return max(1, round(seconds * 1000))

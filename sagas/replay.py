@@ -1,0 +1,229 @@
+"""The fold: a state and an event give the next state; a history gives the state it led to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, assert_never
+
+from headway.sagas import events as e
+from headway.sagas.definition import Definition
+from headway.sagas.task import (
+    Claim,
+    Failure,
+    Phase,
+    StepState,
+    StepStatus,
+    Task,
+    TaskStatus,
+    unborn,
+)
+
+_AT_REST: dict[str, Any] = {
+    "dispatched_at": 0,
+    "started_at": 0,
+    "heartbeat_at": 0,
+    "retry_at": 0,
+    "stop_by": 0,
+}
+
+
+def replay(definition: Definition, history: Iterable[e.Event]) -> Task:
+    """The state that a whole history leads to."""
+    task = unborn(definition)
+    for event in history:
+        task = fold(task, event)
+    return task
+
+
+def fold(task: Task, event: e.Event) -> Task:
+    """The state after `event`; its version is one more."""
+    match event:
+        case e.TaskSubmitted():
+            return _task(task)
+        case e.TaskSucceeded():
+            return _task(task, TaskStatus.SUCCEEDED)
+        case e.TaskCompensated():
+            return _task(task, TaskStatus.COMPENSATED, task.reason)
+        case e.TaskParked():
+            return _task(task, TaskStatus.PARKED, event.reason)
+        case e.TaskFailedToCompensate():
+            return _task(task, TaskStatus.FAILED_TO_COMPENSATE, event.reason)
+        case e.TaskResumed():
+            return _resumed(task, event)
+        case e.RecoveryStarted():
+            return _recovering(task, event)
+        case e.LateSuccess():
+            return _late(task, event)
+        case e.StepSettled():
+            return _settled(task, event)
+        case _:
+            return _step(task, event.step, _fold_step(task.steps[event.step], event))
+
+
+StepEvent = (
+    e.AttemptDispatched
+    | e.AttemptStarted
+    | e.AttemptHeartbeat
+    | e.AttemptClaimed
+    | e.AttemptRepublished
+    | e.StepCompleted
+    | e.AttemptFailed
+    | e.AttemptTimedOut
+    | e.StepCompensated
+)
+
+
+def _fold_step(state: StepState, event: StepEvent) -> StepState:
+    match event:
+        case e.AttemptDispatched():
+            return _dispatched(state, event)
+        case e.AttemptStarted():
+            return replace(state, started_at=event.at, heartbeat_at=event.at)
+        case e.AttemptHeartbeat():
+            return replace(state, heartbeat_at=event.at)
+        case e.AttemptClaimed():
+            claim = Claim(event.command_epoch, event.delivery, event.worker)
+            return replace(
+                state,
+                epoch=event.epoch,
+                started_at=event.at,
+                heartbeat_at=event.at,
+                claims=state.claims + 1,
+                claim=claim,
+            )
+        case e.AttemptRepublished():
+            return replace(
+                state, epoch=event.epoch, dispatched_at=event.at, started_at=0, heartbeat_at=0
+            )
+        case e.StepCompleted():
+            return StepState(
+                StepStatus.COMPLETED,
+                attempt=state.attempt,
+                actions=state.actions,
+                scheduled_at=state.scheduled_at,
+                known=True,
+                result=event.result,
+            )
+        case e.AttemptFailed():
+            uncertain = state.uncertain
+            if event.phase is Phase.ACTION:
+                uncertain = (uncertain or not event.no_effect) and _may_matter(event.status)
+            return _unanswered(state, event, event.error, uncertain)
+        case e.AttemptTimedOut():
+            error = Failure(f"Timeout.{event.timeout}", f"no answer within {event.timeout}")
+            uncertain = state.uncertain or event.phase is Phase.ACTION
+            return _unanswered(state, event, error, uncertain and _may_matter(event.status))
+        case e.StepCompensated():
+            return replace(
+                state, status=StepStatus.COMPENSATED, error=None, empty=event.empty, **_AT_REST
+            )
+        case _:
+            assert_never(event)
+
+
+def _may_matter(status: StepStatus) -> bool:
+    """A step that ends as `failed` is known to have left nothing, whatever an attempt said."""
+    return status is not StepStatus.FAILED
+
+
+def _dispatched(state: StepState, event: e.AttemptDispatched) -> StepState:
+    acting = event.phase is Phase.ACTION
+    first = state.scheduled_at == 0 or event.attempt == 1
+    return StepState(
+        StepStatus.SCHEDULED if acting else StepStatus.COMPENSATING,
+        attempt=event.attempt,
+        dispatched_at=event.at,
+        scheduled_at=event.at if first else state.scheduled_at,
+        spent=0 if event.attempt == 1 else state.spent,
+        actions=event.attempt if acting else state.actions,
+        uncertain=state.uncertain,
+        known=state.known,
+        error=state.error,
+        result=state.result,
+    )
+
+
+def _unanswered(
+    state: StepState,
+    event: e.AttemptFailed | e.AttemptTimedOut,
+    error: Failure,
+    uncertain: bool,
+) -> StepState:
+    at_rest = {**_AT_REST, "retry_at": event.retry_at}
+    return replace(state, status=event.status, error=error, uncertain=uncertain, **at_rest)
+
+
+def _resumed(task: Task, event: e.TaskResumed) -> Task:
+    status = TaskStatus.RUNNING if task.status is TaskStatus.PARKED else TaskStatus.COMPENSATING
+    steps = dict(task.steps)
+    for name in event.steps:
+        state = steps[name]
+        acting = task.status is TaskStatus.PARKED
+        steps[name] = replace(
+            state,
+            status=StepStatus.SCHEDULED if acting else StepStatus.COMPENSATING,
+            spent=state.attempt,
+            scheduled_at=event.at,
+            retry_at=event.at,
+        )
+    return Task(
+        status,
+        task.version + 1,
+        steps,
+        "" if status is TaskStatus.RUNNING else task.reason,
+        task.incident,
+    )
+
+
+def _recovering(task: Task, event: e.RecoveryStarted) -> Task:
+    steps = dict(task.steps)
+    for name, state in steps.items():
+        if state.status is StepStatus.WAITING:
+            steps[name] = replace(state, status=StepStatus.SKIPPED)
+    for name, stop_by in event.stopping.items():
+        steps[name] = replace(steps[name], stop_by=stop_by)
+    for name, status in event.closing.items():
+        steps[name] = replace(steps[name], status=status, **_AT_REST)
+    return Task(TaskStatus.COMPENSATING, task.version + 1, steps, event.reason, task.incident)
+
+
+def _late(task: Task, event: e.LateSuccess) -> Task:
+    state = replace(task.steps[event.step], known=True, result=event.result)
+    if event.again:
+        state = replace(
+            state,
+            status=StepStatus.COMPENSATING,
+            empty=False,
+            spent=state.attempt,
+            retry_at=event.at,
+        )
+    after = _step(task, event.step, state)
+    if not event.incident:
+        return after
+    incident = f"step {event.step} took effect after its compensation had found nothing to undo"
+    return replace(after, incident=incident)
+
+
+def _settled(task: Task, event: e.StepSettled) -> Task:
+    completed = event.status is StepStatus.COMPLETED
+    state = replace(
+        task.steps[event.step],
+        status=event.status,
+        uncertain=False,
+        known=completed or task.steps[event.step].known,
+        result=event.result if completed else task.steps[event.step].result,
+        **_AT_REST,
+    )
+    resumed = TaskStatus.RUNNING if task.status is TaskStatus.PARKED else TaskStatus.COMPENSATING
+    return replace(_step(task, event.step, state), status=resumed)
+
+
+def _step(task: Task, name: str, state: StepState) -> Task:
+    return Task(
+        task.status, task.version + 1, {**task.steps, name: state}, task.reason, task.incident
+    )
+
+
+def _task(task: Task, status: TaskStatus | None = None, reason: str = "") -> Task:
+    return Task(status or task.status, task.version + 1, task.steps, reason, task.incident)
