@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from pydantic import TypeAdapter, ValidationError
-
 from headway.agents.errors import InvalidInput
 from headway.agents.messages import describe
 from headway.demo.orders import Order
 from headway.demo.trouble import Trouble
+from pydantic import TypeAdapter, ValidationError
 
 ADDRESS_VARIABLE = "HEADWAY_DEMO_DOWNSTREAM"  # environment: host:port of the service
 LINE_MAX_BYTES = 65_536
@@ -88,3 +87,15 @@ async def ask(address: str, call: Call) -> Answer:
     if not line.endswith(b"\n"):
         raise ConnectionError(f"the service hung up without an answer to {call.action}")
     return _ANSWER.validate_json(line)
+
+
+async def is_listening(address: str) -> bool:
+    """Whether a service accepts connections at `address` (host:port)."""
+    host, _, port = address.rpartition(":")
+    try:
+        _, writer = await asyncio.open_connection(host, int(port))
+    except ConnectionError:
+        return False
+    writer.close()
+    await writer.wait_closed()
+    return True

@@ -1,9 +1,8 @@
 """The world behind the agents: one service that keeps stock, money, parcels and mails.
 
-A process of its own: `python -m headway.demo.downstream --data DIR --seed N` serves on loopback,
-prints its address as the first line of standard output, and ends with its standard input, so
-that it cannot outlive its parent. It answers late, fails, or applies and drops the answer, when a
-call asks for it or its seed says so.
+A process of its own: `python -m headway.demo.downstream --data DIR --port PORT --seed N` serves on
+loopback until SIGTERM. It answers late, fails, or applies and drops the answer, when a call asks
+for it or its seed says so.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -40,12 +40,14 @@ class Downstream:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the one call of a connection. An effect does not depend on who still listens."""
         try:
-            call = decode_call(await reader.readuntil(b"\n"))
-            answer = await self._treat(call)
+            line = await reader.readline()
+            if not line:
+                return  # somebody looked whether the service is there
+            answer = await self._treat(decode_call(line))
             if answer is not None:
                 writer.write(encode(answer))
                 await writer.drain()
-        except (InvalidInput, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        except (InvalidInput, ValueError) as error:
             logger.warning("hung up on a caller: %s", error)
         except ConnectionError:
             logger.info("a caller hung up before its answer")
@@ -70,26 +72,25 @@ class Downstream:
         return trouble(self._seed, call.order.order, name, self._seen[seen] - 1)
 
 
-async def _serve_until_parent_ends(data: Path, seed: int) -> None:
+async def _serve(data: Path, port: int, seed: int) -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     ledger = Ledger(data / LEDGER_FILE, read_orders(data / ORDERS_FILE))
     downstream = Downstream(ledger, seed)
-    server = await asyncio.start_server(downstream.serve, LOOPBACK, 0, limit=LINE_MAX_BYTES)
-    host, port = server.sockets[0].getsockname()
-    sys.stdout.write(f"{host}:{port}\n")
-    sys.stdout.flush()
-    async with server:
-        await asyncio.to_thread(sys.stdin.buffer.read)
+    async with await asyncio.start_server(downstream.serve, LOOPBACK, port, limit=LINE_MAX_BYTES):
+        await stop.wait()
     ledger.close()
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serve until SIGTERM."""
     parser = argparse.ArgumentParser(description="The downstream service of the demo.")
     parser.add_argument("--data", type=Path, required=True, help=f"holds {ORDERS_FILE}")
+    parser.add_argument("--port", type=int, required=True, help="on 127.0.0.1")
     parser.add_argument("--seed", type=int, default=1, help="decides which calls meet trouble")
     chosen = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    asyncio.run(_serve_until_parent_ends(chosen.data, chosen.seed))
+    asyncio.run(_serve(chosen.data, chosen.port, chosen.seed))
 
 
 if __name__ == "__main__":

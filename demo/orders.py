@@ -30,10 +30,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
 from headway.agents.errors import InvalidInput
 from headway.agents.messages import describe
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 ORDERS_DEFAULT = 300
 ORDERS_MAX = 100_000

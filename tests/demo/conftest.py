@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-
 from headway.agents.identity import ACTION, new_task_id, operation_id
 from headway.agents.views import HistoryEntry, StepStatus, StepView, TaskStatus, TaskView
 from headway.demo.audit import Case, Claim

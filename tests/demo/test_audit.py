@@ -12,7 +12,6 @@ from typing import Any, get_args
 from uuid import uuid4
 
 import pytest
-
 from headway.agents.identity import new_task_id
 from headway.demo.audit import Case, Claim, Clause, Finding, audit
 from headway.demo.books import Entry

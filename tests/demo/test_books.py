@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from headway.demo.books import ACTIONS, opening
 from headway.demo.orders import Order
 

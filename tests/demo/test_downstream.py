@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-
-from headway.demo.calls import Answer, Call, ask
+from harness.eventually import eventually
+from headway.coordinator.ports import free_port
+from headway.demo.calls import Answer, Call, ask, is_listening
 from headway.demo.evidence import read_evidence
 from headway.demo.orders import Order, write_orders
 from headway.demo.trouble import Trouble
@@ -27,12 +28,11 @@ class Service:
         write_orders(data / "orders.jsonl", orders)
         self.order = orders[0]
         self.file = data / "downstream.sqlite3"
-        command = [sys.executable, "-P", "-m", "headway.demo.downstream", "--data", str(data)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().strip()
+        port = free_port()
+        self.address = f"127.0.0.1:{port}"
+        command = [sys.executable, "-P", "-m", "headway.demo.downstream"]
+        command += ["--data", str(data), "--port", str(port)]
+        self.process = subprocess.Popen(command)
 
     async def reserve(self, operation: UUID, trouble: Trouble, **changes: Any) -> Answer:
         call = Call(operation, "inventory.reserve", self.order, trouble=trouble, **changes)
@@ -42,20 +42,19 @@ class Service:
         return [call.outcome for call in read_evidence(self.file).calls]
 
     def stop(self) -> int:
-        self.process.communicate(timeout=10)
-        return self.process.returncode
+        self.process.terminate()
+        return self.process.wait(timeout=10)
 
 
 @pytest.fixture
-def service(tmp_path: Path, make_order: Callable[..., Order]) -> Iterator[Service]:
+async def service(tmp_path: Path, make_order: Callable[..., Order]) -> AsyncIterator[Service]:
     service = Service(tmp_path, [make_order("O-1", quantity=2), make_order("O-2", quantity=8)])
+    await eventually(lambda: is_listening(service.address))
     yield service
-    assert service.stop() == 0, "it ends when its standard input does"
+    assert service.stop() == 0, "SIGTERM ends it in good order"
 
 
-async def test_it_serves_in_a_process_of_its_own_and_ends_with_its_standard_input(
-    service: Service,
-) -> None:
+async def test_it_serves_in_a_process_of_its_own(service: Service) -> None:
     operation = uuid4()
     assert (await service.reserve(operation, NO_TROUBLE)).outcome == "applied"
     assert (await service.reserve(operation, NO_TROUBLE)).outcome == "duplicate"

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-
 from headway.demo.calls import Answer, Call, Outcome
 from headway.demo.evidence import Evidence, read_evidence
 from headway.demo.ledger import Ledger

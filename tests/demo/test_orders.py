@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from headway.agents.errors import InvalidInput
 from headway.demo.orders import (
     LINE_MAX_BYTES,

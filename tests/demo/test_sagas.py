@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from headway.demo.books import ACTIONS
 from headway.demo.sagas import fulfil_order, refund
 from headway.sagas.definition import Definition, Saga
