@@ -3,11 +3,13 @@
 Pure functions over the orders, the tasks as the coordinator tells them, and the service's books,
 fence and call log; what agents said on the way is not asked. The clauses:
 
-    ended       each order succeeded, was compensated or is parked with its reason; each returned
-                one has its refund; a status agrees with the steps below it
-    lost        each completed step has its effect, with the receipt that the task holds; each
-                compensated step is undone, or barred for good
-    twice       no operation was applied or undone twice, and no order met one action twice
+    ended       each task succeeded, was compensated or is parked with its reason, and its status
+                agrees with the steps below it
+    lost        each order has its task, and each returned one its refund; each completed step has
+                its effect, with the receipt that the task holds; each compensated step is undone,
+                or barred for good
+    twice       no order has two tasks of a saga, no operation was applied or undone twice, and no
+                order met one action twice
     left over   each effect that stands belongs to a completed step, or to one that is parked
     log         the call log, the fence and the books tell the same story
     stock, money, parcels, mails
@@ -20,7 +22,7 @@ No finding means that the promise held.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -114,23 +116,8 @@ def audit(orders: Sequence[Order], claims: Sequence[Claim], evidence: Evidence) 
 
 
 def _ended(case: Case) -> Iterator[Finding]:
-    claims: defaultdict[tuple[str, str], list[Claim]] = defaultdict(list)
     for claim in case.claims:
-        claims[claim.task.saga, claim.order.order].append(claim)
         yield from _ended_as_it_says(claim)
-    for order in case.orders:
-        fulfilments = claims[FULFIL_ORDER, order.order]
-        refunds = claims[REFUND, order.order]
-        is_refundable = order.returned and any(
-            claim.task.status == "succeeded" for claim in fulfilments
-        )
-        for saga, found, wanted in (
-            (FULFIL_ORDER, fulfilments, 1),
-            (REFUND, refunds, int(is_refundable)),
-        ):
-            if len(found) != wanted:
-                detail = f"has {len(found)} tasks of {saga}, not {wanted}"
-                yield Finding("ended", order.order, detail)
 
 
 def _ended_as_it_says(claim: Claim) -> Iterator[Finding]:
@@ -149,6 +136,23 @@ def _ended_as_it_says(claim: Claim) -> Iterator[Finding]:
         yield Finding("ended", subject, f"{task.saga} succeeded with only {completed} completed")
     elif task.status == "compensated" and standing:
         yield Finding("ended", subject, f"{task.saga} is compensated, but for {standing}")
+
+
+def _accounted_for(case: Case) -> Iterator[Finding]:
+    statuses: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for claim in case.claims:
+        statuses[claim.task.saga, claim.order.order].append(claim.task.status)
+    for order in case.orders:
+        fulfilments = statuses[FULFIL_ORDER, order.order]
+        refunds = statuses[REFUND, order.order]
+        is_refundable = order.returned and "succeeded" in fulfilments
+        for saga, found, wanted in (
+            (FULFIL_ORDER, len(fulfilments), 1),
+            (REFUND, len(refunds), int(is_refundable)),
+        ):
+            if found != wanted:
+                clause: Clause = "lost" if found < wanted else "twice"
+                yield Finding(clause, order.order, f"has {found} tasks of {saga}, not {wanted}")
 
 
 def _lost(case: Case) -> Iterator[Finding]:
@@ -248,7 +252,7 @@ def _balances(case: Case) -> Iterator[Finding]:
             yield Finding(clause, account, f"holds {holds}")
 
 
-def _add(balances: Counter[str], entries: Iterator[Entry] | Sequence[Entry]) -> None:
+def _add(balances: Counter[str], entries: Iterable[Entry]) -> None:
     for entry in entries:
         balances[entry.account] += entry.amount
 
@@ -267,4 +271,4 @@ def _history(case: Case) -> Iterator[Finding]:
         seen.add(claim.task.task)
 
 
-_CLAUSES = (_ended, _lost, _twice, _left_over, _log, _balances, _history)
+_CLAUSES = (_ended, _accounted_for, _lost, _twice, _left_over, _log, _balances, _history)

@@ -153,9 +153,9 @@ def _books(account: str, amount: int) -> Callable[[Case], Case]:
 
 
 FORGERIES: dict[str, tuple[str, Callable[[Case], Case]]] = {
-    "an order whose task is gone": ("ended", _order_forgotten),
-    "an order with two tasks": ("ended", _order_run_twice),
-    "a returned order without its refund": ("ended", _refund_forgotten),
+    "an order whose task is gone": ("lost", _order_forgotten),
+    "an order with two tasks": ("twice", _order_run_twice),
+    "a returned order without its refund": ("lost", _refund_forgotten),
     "a task that is still running": ("ended", lambda c: _changed(c, "plain", status="running")),
     "a task that is still being undone": (
         "ended",
