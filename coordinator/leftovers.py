@@ -2,39 +2,35 @@
 
 The kernel ends children with their parent on Linux only, and PostgreSQL's workers may outlive
 their killed postmaster by as long as their query runs. Two servers on one directory would destroy
-it. A leftover is known by its program and by working in the directory that it serves, which no
-reused pid can imitate.
+it. A leftover is known by its program and by working in the directory that it serves, so no other
+process is ever taken for one, whatever its pid.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-import time
 from pathlib import Path
 
 import psutil
 
-STOP_GRACE_S = 10.0
-POLL_S = 0.02
+POLL_S = 0.01
 
 _log = logging.getLogger("headway.coordinator.leftovers")
 
 
-async def stop_leftovers(program: str, directory: Path, stop_signal: signal.Signals) -> None:
-    """End every `program` that works in `directory`; returns when none is left."""
-    deadline = time.monotonic() + STOP_GRACE_S
-    sent = stop_signal
-    told: set[tuple[int, signal.Signals]] = set()
+async def end_leftovers(program: str, directory: Path) -> None:
+    """Kill every `program` that works in `directory`; returns when none is left.
+
+    The servers recover from a kill, and nobody who knows their clients is there to do better.
+    """
+    killed: set[int] = set()
     while left := _at_work(program, directory):
-        if time.monotonic() > deadline:
-            sent = signal.SIGKILL
         for process in left:
-            if (process.pid, sent) not in told:
-                told.add((process.pid, sent))
-                _log.warning("leftover %s, process %d: %s", program, process.pid, sent.name)
-                _send(process, sent)
+            if process.pid not in killed:
+                killed.add(process.pid)
+                _log.warning("killing leftover %s, process %d", program, process.pid)
+                _kill(process)
         await asyncio.sleep(POLL_S)
 
 
@@ -50,8 +46,8 @@ def _serves(process: psutil.Process, program: str, home: str) -> bool:
         return False
 
 
-def _send(process: psutil.Process, stop_signal: signal.Signals) -> None:
+def _kill(process: psutil.Process) -> None:
     try:
-        process.send_signal(stop_signal)
+        process.kill()
     except psutil.NoSuchProcess:
         _log.debug("leftover %d ended by itself", process.pid)

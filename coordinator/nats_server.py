@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from pathlib import Path
 
 import nats.errors
 from headway.coordinator.binaries import nats_server_program
-from headway.coordinator.leftovers import stop_leftovers
+from headway.coordinator.leftovers import end_leftovers
 from headway.coordinator.logfile import LogFile
 from headway.coordinator.process import Launch
 from headway.coordinator.serveruser import ServerUser
 from nats.aio.client import Client
 
+PROGRAM = "nats-server"
 USER = "headway"
 MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
-CONNECT_TIMEOUT_S = 2
-READY_POLL_S = 0.02
+ANSWER_TIMEOUT_S = 2
+ANSWER_POLL_S = 0.02
+
+JETSTREAM_INFO = "$JS.API.INFO"
+SERVICE_ERROR = "Nats-Service-Error-Code"
 
 CONFIG = """\
 server_name: headway
@@ -41,7 +44,6 @@ class NatsServer:
     """How one nats-server is prepared, started and found ready; holds no process."""
 
     name = "nats"
-    program = "nats-server"
 
     def __init__(
         self,
@@ -67,17 +69,22 @@ class NatsServer:
             max_payload=MAX_PAYLOAD_BYTES,
         )
 
+    async def end_leftovers(self) -> None:
+        """End every nats-server that works in this directory, whoever started it."""
+        await end_leftovers(PROGRAM, self._directory)
+
     async def prepare(self) -> None:
-        """Make the directory fit to be served, by nobody else; may be repeated."""
+        """Make the directory and its configuration; may be repeated."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        await stop_leftovers(self.program, self._directory, signal.SIGTERM)
-        config = self._directory / "nats.conf"
-        config.unlink(missing_ok=True)
-        with os.fdopen(os.open(config, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(self._config)
         if self._run_as:
             self._run_as.own(self._directory)
-            self._run_as.own(config)
+        path = self._directory / "nats.conf"
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(self._config)
+            if self._run_as:
+                self._run_as.own(descriptor)
 
     def launch(self) -> Launch:
         return Launch(
@@ -89,27 +96,33 @@ class NatsServer:
 
     async def wait_ready(self) -> None:
         """Return when a client can use JetStream; waits without end, cancel it to give up."""
-        while True:
-            if await self._answers():
-                return
-            await asyncio.sleep(READY_POLL_S)
+        await wait_for_answer(self.url, JETSTREAM_INFO)
 
-    async def _answers(self) -> bool:
-        client = Client()
-        try:
-            await client.connect(
-                self.url,
-                allow_reconnect=False,
-                reconnect_time_wait=0,  # nats-py waits this long before it gives up
-                connect_timeout=CONNECT_TIMEOUT_S,
-                error_cb=_ignore,
-            )
-            await client.jetstream().account_info()
-        except (OSError, nats.errors.Error):
-            return False
-        finally:
-            await client.close()
-        return True
+
+async def wait_for_answer(url: str, subject: str, request: bytes = b"") -> None:
+    """Return when a request on `subject` of the server at `url` is answered, and not refused."""
+    while True:
+        if await _is_answered(url, subject, request):
+            return
+        await asyncio.sleep(ANSWER_POLL_S)
+
+
+async def _is_answered(url: str, subject: str, request: bytes) -> bool:
+    client = Client()
+    try:
+        await client.connect(
+            url,
+            allow_reconnect=False,
+            reconnect_time_wait=0,  # nats-py waits this long before it gives up
+            connect_timeout=ANSWER_TIMEOUT_S,
+            error_cb=_ignore,
+        )
+        reply = await client.request(subject, request, timeout=ANSWER_TIMEOUT_S)
+    except (OSError, nats.errors.Error):
+        return False
+    finally:
+        await client.close()
+    return SERVICE_ERROR not in (reply.headers or {})
 
 
 async def _ignore(_: Exception) -> None:

@@ -18,12 +18,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import asyncpg
+import psutil
 from headway.coordinator.binaries import postgres_programs
-from headway.coordinator.leftovers import stop_leftovers
+from headway.coordinator.leftovers import end_leftovers
 from headway.coordinator.logfile import LogFile
 from headway.coordinator.process import Launch, ServerError, start_process
 from headway.coordinator.serveruser import ServerUser
 
+PROGRAM = "postgres"
 USER = "headway"
 DATABASE = "headway"
 MAINTENANCE_DATABASE = "postgres"
@@ -46,7 +48,6 @@ class PostgresServer:
     """How one PostgreSQL is made, started and found ready; holds no process."""
 
     name = "postgres"
-    program = "postgres"
 
     def __init__(
         self,
@@ -72,20 +73,22 @@ class PostgresServer:
     def url_of(self, database: str) -> str:
         return f"postgresql://{USER}:{self._password}@127.0.0.1:{self._port}/{database}"
 
+    async def end_leftovers(self) -> None:
+        """End every postgres that works in this directory, whoever started it."""
+        await end_leftovers(PROGRAM, self._directory)
+
     async def prepare(self) -> None:
-        """Make the directory fit to be served, by nobody else; may be repeated."""
-        await stop_leftovers(self.program, self._directory, signal.SIGQUIT)
+        """Make the data directory if need be; may be repeated, with no server in it."""
         if not self._directory.exists():
             await self._make()
         self._check_version()
-        # The server would trust a stale pid that something else has got since, and not start.
-        (self._directory / "postmaster.pid").unlink(missing_ok=True)
+        self._drop_misleading_pid()
 
     def launch(self) -> Launch:
         settings = [part for item in self._settings.items() for part in ("-c", "=".join(item))]
         listen = ("-h", "127.0.0.1", "-p", str(self._port))
         return Launch(
-            argv=(*self._command("postgres", self._directory), *listen, *settings),
+            argv=(*self._command(PROGRAM, self._directory), *listen, *settings),
             env=ENVIRONMENT,
             cwd=self._directory,
             run_as=self._run_as,
@@ -145,6 +148,16 @@ class PostgresServer:
         if status != 0:
             raise ServerError(f"initdb failed with status {status}:\n{self.log.tail()}")
         unfinished.rename(self._directory)
+
+    def _drop_misleading_pid(self) -> None:
+        """Drop the pid file of a dead server whose pid another process has got since.
+
+        PostgreSQL would take that process for itself and not start. Otherwise it is left to
+        PostgreSQL, which cleans up by it.
+        """
+        pid_file = self._directory / "postmaster.pid"
+        if pid_file.exists() and psutil.pid_exists(int(pid_file.read_text().splitlines()[0])):
+            pid_file.unlink()
 
     def _check_version(self) -> None:
         found = (self._directory / "PG_VERSION").read_text().strip()

@@ -133,7 +133,7 @@ def _stdin(launch: Launch) -> BinaryIO:
     file.write(launch.stdin.encode())
     file.seek(0)
     if launch.run_as:
-        os.fchown(file.fileno(), launch.run_as.uid, launch.run_as.gid)
+        launch.run_as.own(file.fileno())
     return cast(BinaryIO, file)
 
 

@@ -23,9 +23,9 @@ class ServerUser:
     uid: int
     gid: int
 
-    def own(self, path: Path) -> None:
-        """Make this user the owner of one file or directory."""
-        os.chown(path, self.uid, self.gid)
+    def own(self, place: Path | int) -> None:
+        """Make this user the owner of one directory, or of an open file by its descriptor."""
+        os.chown(place, self.uid, self.gid)
 
     def reaches(self, path: Path) -> bool:
         """Whether `path` and all above it are open to everyone, hence to this user."""

@@ -6,6 +6,7 @@ again on the same port. A server that cannot be started fails the test; it never
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import shutil
@@ -24,6 +25,7 @@ from headway.coordinator.serveruser import server_user
 from headway.coordinator.supervisor import Server, start_server
 
 PASSWORD = "only-for-tests"
+START_WITHIN_S = 60.0
 STOP_GRACE_S = 10.0
 
 S = TypeVar("S", bound=Server)
@@ -48,17 +50,20 @@ class Running(Generic[S]):
     async def start(self) -> None:
         """Start it, on the port and data it always had, and wait until it is ready."""
         assert not self.running, f"{self.server.name} runs already"
-        self._process = await start_server(self.server)
+        async with asyncio.timeout(START_WITHIN_S):
+            self._process = await start_server(self.server)
 
     async def stop(self) -> None:
         """Stop it in an orderly way and wait until it is gone."""
         if self._process is not None:
             await self._process.stop(STOP_GRACE_S)
+            await self.server.end_leftovers()
 
     async def kill(self) -> None:
         """End it with SIGKILL and wait until it is gone."""
         if self._process is not None:
             await self._process.kill()
+            await self.server.end_leftovers()
 
     async def restart(self) -> None:
         """Stop it in an orderly way and start it again."""
