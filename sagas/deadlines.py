@@ -16,17 +16,33 @@ CLOSE_GRACE_MS = 2_000  # the worker's own report of a timeout comes before ours
 STOP_WAIT_MS = 30_000  # for a running attempt without start_to_close that was asked to stop
 
 
-def due(definition: Definition, task: Task) -> int | None:
+def due(definition: Definition, task: Task, checked_at: int = 0) -> int | None:
     """When to look at this task again even if nothing happens; None: not until something does.
 
-    The check of a dispatch is put on a grid, so that a task's timer seldom changes.
+    `checked_at` is when its dispatches were last found in order. Their next check is put on a
+    grid, so that a task's timer seldom changes.
     """
     if task.ended or task.parked:
         return None
     times = [
-        time for name, state in task.steps.items() for time in _times(definition.steps[name], state)
+        time
+        for name, state in task.steps.items()
+        for time in _times(definition.steps[name], state, checked_at)
     ]
     return min(times, default=None)
+
+
+def check_due(state: StepState, at: int) -> bool:
+    """Whether the dispatch of an outstanding attempt is old enough to be looked after."""
+    return state.outstanding and at >= state.dispatched_at + DISPATCH_CHECK_MS
+
+
+def clock_due(definition: Definition, task: Task, at: int) -> bool:
+    """Whether a retry or a timeout of this task is due; a dispatch's check does not count."""
+    return any(
+        0 < state.retry_at <= at or lapsed(definition.steps[name], state, at) is not None
+        for name, state in task.steps.items()
+    )
 
 
 def lapsed(step: Step, state: StepState, at: int) -> str | None:
@@ -50,11 +66,11 @@ def stop_by(step: Step, at: int) -> int:
     return at + (STOP_WAIT_MS if limit is None else _ms(limit) + CLOSE_GRACE_MS)
 
 
-def _times(step: Step, state: StepState) -> Iterator[int]:
+def _times(step: Step, state: StepState, checked_at: int) -> Iterator[int]:
     if state.retry_at:
         yield state.retry_at
     if state.outstanding:
-        check = state.dispatched_at + 2 * DISPATCH_CHECK_MS - 1
+        check = max(state.dispatched_at, checked_at) + 2 * DISPATCH_CHECK_MS - 1
         yield check - check % DISPATCH_CHECK_MS
         yield from (time for time, _ in _deadlines(step, state))
 

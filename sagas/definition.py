@@ -219,6 +219,11 @@ def _check_names(body: _Body) -> None:
                 raise DefinitionError(
                     f"{saga}: step {step.name!r}: {action!r} must be 'agent.action'"
                 )
+        if step.compensate == step.action:
+            raise DefinitionError(
+                f"{saga}: step {step.name!r}: {step.action!r} cannot compensate itself; "
+                "give the compensation a name of its own"
+            )
     for step in body.steps:
         for before in step.after:
             if before not in seen:

@@ -1,0 +1,100 @@
+"""From the machine's actions to wire commands. Pure: bytes out of values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+from headway.agents import messages, subjects
+from headway.agents.identity import operation_id
+from headway.sagas.actions import Dispatch
+from headway.sagas.definition import Definition, Step
+from headway.sagas.task import Phase, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A command to publish. `data` is its payload as JSON, not yet part of `attributes`."""
+
+    task: UUID
+    subject: str
+    fresh: bool  # the first publication of a first attempt: nothing older can be in its place
+    attributes: dict[str, Any]
+    data: bytes
+
+    def body(self) -> bytes:
+        """The message with its payload inline."""
+        return orjson.dumps({**self.attributes, "data": orjson.Fragment(self.data)})
+
+    def body_by_reference(self, ref: str, digest: str) -> bytes:
+        return orjson.dumps({**self.attributes, "dataref": ref, "datadigest": digest})
+
+
+def command(
+    task_id: UUID, definition: Definition, task: Task, task_input: bytes, dispatch: Dispatch
+) -> Outgoing:
+    """The command that asks an agent to carry out `dispatch`."""
+    step = definition.steps[dispatch.step]
+    operation = operation_id(task_id, step.name, dispatch.phase)
+    attributes: dict[str, Any] = {
+        "specversion": messages.SPEC_VERSION,
+        "id": f"{operation}/{dispatch.attempt}/{dispatch.epoch}",
+        "source": "/headway/coordinator",
+        "type": (messages.EXECUTE if dispatch.phase is Phase.ACTION else messages.COMPENSATE),
+        "task": str(task_id),
+        "saga": definition.name,
+        "step": step.name,
+        "phase": dispatch.phase.value,
+        "attempt": dispatch.attempt,
+        "epoch": dispatch.epoch,
+        "traceparent": f"00-{task_id.hex}-{operation.hex[:16]}-01",
+        **_limits(step),
+    }
+    return Outgoing(
+        task_id,
+        subject_of(task_id, step, dispatch.phase),
+        dispatch.attempt == 1 and dispatch.epoch == 0,
+        attributes,
+        _data(definition, task, task_input, dispatch),
+    )
+
+
+def subject_of(task_id: UUID, step: Step, phase: Phase) -> str:
+    """The subject of a step's commands in one phase."""
+    agent, _, action = target(step, phase).partition(".")
+    return subjects.command_subject(agent, action, str(task_id), step.name)
+
+
+def target(step: Step, phase: Phase) -> str:
+    """`agent.action` of a step in one phase."""
+    name = step.action if phase is Phase.ACTION else step.compensate
+    assert name is not None, "a step without a compensation is never compensated"
+    return name
+
+
+def _limits(step: Step) -> dict[str, Any]:
+    limits = step.timeouts
+    found: dict[str, Any] = {}
+    if limits.start_to_close is not None:
+        found["starttoclosems"] = max(1, round(limits.start_to_close * 1000))
+    if limits.heartbeat is not None:
+        found["heartbeatms"] = max(1, round(limits.heartbeat * 1000))
+    if limits.heartbeat is not None or limits.schedule_to_start is not None:
+        found["reportstart"] = True
+    return found
+
+
+def _data(definition: Definition, task: Task, task_input: bytes, dispatch: Dispatch) -> bytes:
+    results = {
+        name: task.steps[name].result
+        for name in definition.ancestors[dispatch.step]
+        if task.steps[name].known
+    }
+    data: dict[str, Any] = {"input": orjson.Fragment(task_input), "results": results}
+    if dispatch.phase is Phase.COMPENSATION:
+        state = task.steps[dispatch.step]
+        data["result"] = state.result
+        data["outcome_unknown"] = not state.known
+    return orjson.dumps(data)

@@ -1,0 +1,164 @@
+"""What a group of items does to one task. Pure: the engine reads before and writes after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from headway.coordinator.commands import target
+from headway.coordinator.errors import Refusal
+from headway.coordinator.intake import Answer, Item
+from headway.coordinator.records import Change, Loaded, NewTask
+from headway.sagas import inputs as i
+from headway.sagas.actions import Action
+from headway.sagas.deadlines import due
+from headway.sagas.definition import Definition
+from headway.sagas.errors import ImpossibleInput
+from headway.sagas.events import Event
+from headway.sagas.task import Phase, Task
+from headway.sagas.transition import transition
+
+Definitions = Mapping[tuple[str, int | None], Definition]
+"""By name and version; version None is the newest."""
+CheckInput = Callable[[Definition, bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome for one task. `change` is None when nothing is to be written."""
+
+    id: UUID
+    before: Loaded | None
+    task: Task | None
+    definition: Definition | None
+    input: bytes
+    change: Change | None
+    actions: tuple[Action, ...]
+    answers: tuple[tuple[Item, Refusal | None, bool], ...]
+
+    @property
+    def repeated(self) -> bool:
+        """Something came again and changed nothing: its first time may have been cut short."""
+        return self.change is None and any(item.repeated for item, _, _ in self.answers)
+
+
+@dataclass(slots=True)
+class _Working:
+    """A task while its items are applied one after another."""
+
+    id: UUID
+    loaded: Loaded | None
+    definition: Definition | None = None
+    task: Task | None = None
+    new: NewTask | None = None
+    events: list[Event] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.loaded is not None:
+            self.definition = self.loaded.definition
+            self.task = self.loaded.task
+
+
+def decide(
+    items: Sequence[Item], loaded: Loaded | None, definitions: Definitions, check: CheckInput
+) -> Decision:
+    """Apply `items`, in order, to the task as it was read (None: it does not exist)."""
+    working = _Working(items[0].task, loaded)
+    answers: list[tuple[Item, Refusal | None, bool]] = []
+    for item in items:
+        before = len(working.events)
+        try:
+            _apply(working, item, definitions, check)
+            refusal = None
+        except Refusal as refused:
+            refusal = refused
+        except ImpossibleInput as impossible:
+            refusal = Refusal(str(impossible), 404 if working.task is None else 409)
+        answers.append((item, refusal, len(working.events) > before))
+    task_input = working.new.input if working.new else (loaded.input if loaded else b"null")
+    return Decision(
+        working.id,
+        loaded,
+        working.task,
+        working.definition,
+        task_input,
+        _change(working, items),
+        tuple(working.actions),
+        tuple(answers),
+    )
+
+
+def answer(decision: Decision, task: Loaded | None, place: int) -> Answer:
+    _, refusal, changed = decision.answers[place]
+    return Answer(task, refusal, changed)
+
+
+def _apply(working: _Working, item: Item, definitions: Definitions, check: CheckInput) -> None:
+    if item.new is not None:
+        _submit(working, item.new, definitions, check)
+    if working.definition is None:
+        raise Refusal(f"there is no task {item.task}", 404)
+    if item.agent:
+        _check_sender(working.definition, item)
+    outcome = transition(working.definition, working.task, item.happened)
+    working.task = outcome.task
+    working.events.extend(outcome.events)
+    working.actions.extend(outcome.actions)
+    if outcome.refusal:
+        raise Refusal(outcome.refusal, 409)
+
+
+def _submit(working: _Working, new: NewTask, definitions: Definitions, check: CheckInput) -> None:
+    stored = working.loaded.input_digest if working.loaded else None
+    if stored is None and working.new is not None:
+        stored = working.new.input_digest
+    if stored is not None:
+        if stored != new.input_digest:
+            raise Refusal(f"task {new.id} exists with another body; take a new id", 409)
+        return
+    definition = definitions.get((new.saga, new.version))
+    if definition is None:
+        version = "" if new.version is None else f" version {new.version}"
+        raise Refusal(
+            f"there is no saga {new.saga!r}{version}; register it first (headway saga register)",
+            404,
+        )
+    check(definition, new.input)
+    working.definition, working.new = definition, new
+
+
+def _check_sender(definition: Definition, item: Item) -> None:
+    happened = item.happened
+    assert not isinstance(happened, i.Submit | i.Tick | i.Cancel | i.RetryStuck | i.Settle)
+    step = definition.steps.get(happened.step)
+    if step is None:
+        raise Refusal(f"there is no step {happened.step!r} in saga {definition.name!r}", 404)
+    if happened.phase is Phase.COMPENSATION and step.compensate is None:
+        raise Refusal(f"step {step.name!r} has no compensation", 409)
+    expected = target(step, happened.phase).partition(".")[0]
+    if item.agent != expected:
+        raise Refusal(
+            f"agent {item.agent!r} answered a command of step {step.name!r} that was for "
+            f"{expected!r}",
+            403,
+        )
+
+
+def _change(working: _Working, items: Sequence[Item]) -> Change | None:
+    if not working.events:
+        return None
+    task, definition = working.task, working.definition
+    assert task is not None
+    assert definition is not None
+    return Change(
+        working.id,
+        working.loaded.task.version if working.loaded else 0,
+        task,
+        due(definition, task),
+        items[-1].happened.at,
+        tuple(working.events),
+        working.new,
+        definition.version,
+    )

@@ -1,0 +1,254 @@
+"""The engine: one bounded unit of work at a time, over two ports.
+
+    items  →  load the tasks  →  decide each  →  commit all in one statement
+           →  publish what follows  →  answer (and so ack)
+
+Always holds: nothing is published before the events that call for it are committed; nothing is
+acked before what follows from it is stored. Each decision, also the one that nothing changes, is
+made on a state read in this very step. It awaits nothing but its ports, so that a simulator can
+drive it; loops and background tasks live in `app`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Protocol
+from uuid import UUID
+
+from headway.coordinator.commands import Outgoing, command, subject_of
+from headway.coordinator.decisions import CheckInput, Decision, Definitions, answer, decide
+from headway.coordinator.errors import Refusal, StoreRefused
+from headway.coordinator.intake import Item
+from headway.coordinator.records import Change, Loaded
+from headway.sagas.actions import Dispatch, Stop, Withdraw
+from headway.sagas.definition import Definition
+
+BATCH_MAX = 256  # items in one unit of work
+CONFLICT_ROUNDS_MAX = 8  # after so many lost races the items are left to come again
+
+
+class Truth(Protocol):
+    """Where tasks are kept (the store)."""
+
+    async def load(self, ids: Sequence[UUID]) -> dict[UUID, Loaded]: ...
+    async def newest(self, sagas: Iterable[str]) -> dict[str, Definition]: ...
+    async def definition(self, name: str, version: int) -> Definition | None: ...
+    async def commit(self, changes: Sequence[Change]) -> set[UUID]: ...
+
+
+class Transport(Protocol):
+    """What carries commands and news (the bus)."""
+
+    async def dispatch(self, commands: Sequence[Outgoing]) -> list[bool]: ...
+    async def withdraw(self, subjects: Sequence[str]) -> None: ...
+    def stop(self, agent: str, task: UUID) -> None: ...
+    def announce(self, decision: Decision, kind: str) -> None: ...
+
+
+@dataclass(slots=True)
+class Committed:
+    """The outcome of one `commit`: what is to be performed now."""
+
+    decisions: list[Decision] = field(default_factory=list)
+
+
+class Engine:
+    def __init__(
+        self,
+        truth: Truth,
+        transport: Transport,
+        check: CheckInput,
+        look_after: Callable[[UUID], None],
+    ) -> None:
+        """`look_after` is told tasks whose dispatches may have been cut short."""
+        self._truth = truth
+        self._transport = transport
+        self._check = check
+        self._look_after = look_after
+
+    async def commit(self, items: Sequence[Item]) -> Committed:
+        """Decide and commit. StoreUnavailable: try the same items again.
+
+        Tasks that lost their race too often are left out; their items were not answered.
+        """
+        committed = Committed()
+        left = _by_task(items)
+        new = {task for task, group in left.items() if group[0].new and not group[0].repeated}
+        for _ in range(CONFLICT_ROUNDS_MAX):
+            decisions = await self._decide(left, known_new=new)
+            lost = await self._write(decisions)
+            done = [decision for decision in decisions if decision.id not in lost]
+            committed.decisions += done
+            for decision in done:
+                _answer(decision, at_commit=True)
+            if not lost:
+                break
+            left = {task: left[task] for task in lost}
+            new = set()
+        return committed
+
+    async def perform(self, committed: Committed) -> None:
+        """Publish what follows from what was committed, then answer the rest of the items."""
+        unconfirmed = await self._publish(committed.decisions)
+        for decision in committed.decisions:
+            self._announce(decision)
+            if decision.id in unconfirmed:
+                self._look_after(decision.id)
+                continue
+            if decision.repeated:
+                self._look_after(decision.id)
+            _answer(decision, at_commit=False)
+
+    async def _decide(self, groups: dict[UUID, list[Item]], known_new: set[UUID]) -> list[Decision]:
+        loaded = await self._truth.load([task for task in groups if task not in known_new])
+        definitions = await self._definitions(groups)
+        return [
+            decide(group, loaded.get(task), definitions, self._check)
+            for task, group in groups.items()
+        ]
+
+    async def _definitions(self, groups: dict[UUID, list[Item]]) -> Definitions:
+        wanted = {
+            (item.new.saga, item.new.version)
+            for group in groups.values()
+            for item in group
+            if item.new is not None
+        }
+        found: dict[tuple[str, int | None], Definition] = {}
+        newest = await self._truth.newest({name for name, version in wanted if version is None})
+        for name, definition in newest.items():
+            found[name, None] = definition
+        for name, version in wanted:
+            if version is not None:
+                exact = await self._truth.definition(name, version)
+                if exact is not None:
+                    found[name, version] = exact
+        return found
+
+    async def _write(self, decisions: list[Decision]) -> set[UUID]:
+        """Commit what changed; returns the tasks whose version was not the one read.
+
+        Rows that PostgreSQL refuses are found by committing one by one; they are refused alone.
+        """
+        changes = [decision.change for decision in decisions if decision.change is not None]
+        if not changes:
+            return set()
+        try:
+            return await self._truth.commit(changes)
+        except StoreRefused:
+            lost: set[UUID] = set()
+            for place, decision in enumerate(decisions):
+                if decision.change is None:
+                    continue
+                try:
+                    lost |= await self._truth.commit([decision.change])
+                except StoreRefused as refused:
+                    decisions[place] = _refused(decision, str(refused))
+            return lost
+
+    async def _publish(self, decisions: Sequence[Decision]) -> set[UUID]:
+        """Withdraw, dispatch, hint; returns the tasks whose commands are not known to be stored."""
+        withdrawn: list[str] = []
+        commands: list[Outgoing] = []
+        for decision in decisions:
+            for action in decision.actions:
+                assert decision.definition is not None
+                assert decision.task is not None
+                step = decision.definition.steps[action.step]
+                match action:
+                    case Dispatch():
+                        if _still_wanted(decision, action):
+                            commands.append(
+                                command(
+                                    decision.id,
+                                    decision.definition,
+                                    decision.task,
+                                    decision.input,
+                                    action,
+                                )
+                            )
+                    case Withdraw():
+                        withdrawn.append(subject_of(decision.id, step, action.phase))
+                    case Stop():
+                        self._transport.stop(step.agent, decision.id)
+        if withdrawn:
+            await self._transport.withdraw(withdrawn)
+        stored = await self._transport.dispatch(commands) if commands else []
+        return {sent.task for sent, ok in zip(commands, stored, strict=True) if not ok}
+
+    def _announce(self, decision: Decision) -> None:
+        """Tell whoever watches; a repeated event of a settled task tells its end again."""
+        task = decision.task
+        if task is None:
+            return
+        if decision.change is None:
+            if decision.repeated and (task.ended or task.parked):
+                self._transport.announce(decision, task.status.value)
+        elif decision.before is None and task.status.value == "running":
+            self._transport.announce(decision, "submitted")
+        elif decision.before is not None and decision.before.task.status is task.status:
+            self._transport.announce(decision, "progressed")
+        else:
+            kind = "progressed" if task.status.value == "running" else task.status.value
+            self._transport.announce(decision, kind)
+
+
+def _by_task(items: Sequence[Item]) -> dict[UUID, list[Item]]:
+    groups: dict[UUID, list[Item]] = {}
+    for item in items:
+        groups.setdefault(item.task, []).append(item)
+    return groups
+
+
+def _still_wanted(decision: Decision, dispatch: Dispatch) -> bool:
+    """A later item of the same batch may have ended the attempt again."""
+    assert decision.task is not None
+    state = decision.task.steps[dispatch.step]
+    return (
+        state.outstanding
+        and state.phase is dispatch.phase
+        and (state.attempt, state.epoch) == (dispatch.attempt, dispatch.epoch)
+    )
+
+
+def _answer(decision: Decision, *, at_commit: bool) -> None:
+    after: Loaded | None = None
+    for place, (item, _, _) in enumerate(decision.answers):
+        if item.at_commit is at_commit:
+            after = after or _after(decision)
+            item.answer(answer(decision, after, place))
+
+
+def _after(decision: Decision) -> Loaded | None:
+    """The task as it stands after the decision."""
+    change, before = decision.change, decision.before
+    if change is None:
+        return before
+    at = datetime.fromtimestamp(change.at / 1000, UTC)
+    due_at = None if change.due is None else datetime.fromtimestamp(change.due / 1000, UTC)
+    if before is not None:
+        return replace(before, task=change.task, updated_at=at, due_at=due_at)
+    new, definition = change.new, decision.definition
+    assert new is not None
+    assert definition is not None
+    return Loaded(
+        change.id,
+        definition,
+        change.task,
+        new.input,
+        new.input_digest,
+        at,
+        at,
+        due_at,
+        new.attributes,
+    )
+
+
+def _refused(decision: Decision, reason: str) -> Decision:
+    refusal = Refusal(f"PostgreSQL refuses this: {reason}", 422)
+    answers: tuple[tuple[Item, Refusal | None, bool], ...] = tuple(
+        (item, refusal, False) for item, _, _ in decision.answers
+    )
+    return replace(decision, change=None, actions=(), answers=answers)

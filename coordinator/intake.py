@@ -1,0 +1,83 @@
+"""What waits for the engine: items, grouped so that no task is in two batches at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from headway.coordinator.errors import Refusal
+from headway.coordinator.records import Loaded, NewTask
+from headway.sagas.inputs import Input
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of an item. `task` is its task afterwards, if there is one."""
+
+    task: Loaded | None
+    refusal: Refusal | None = None
+    changed: bool = False
+
+
+@dataclass(slots=True)
+class Item:
+    """One thing that happened to a task, and whom to tell what came of it.
+
+    `at_commit`: answer as soon as it is committed, else when the commands that follow from it are
+    stored as well. An item that is never answered will come again: its message is not acked.
+    """
+
+    task: UUID
+    happened: Input
+    answer: Callable[[Answer], None]
+    new: NewTask | None = None
+    agent: str = ""  # who sent it, if it is an agent's event
+    repeated: bool = False
+    at_commit: bool = False
+
+
+class Intake:
+    """A queue of items. Always holds: what is taken is not given out again for a task until
+    that task is released."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Item] = deque()
+        self._busy: set[UUID] = set()
+        self._wake = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, item: Item) -> None:
+        self._waiting.append(item)
+        self._wake.set()
+
+    async def wait(self) -> None:
+        """Until something may have come or been released."""
+        await self._wake.wait()
+
+    def take(self, limit: int) -> list[Item]:
+        """The next items, at most `limit`, of tasks that are not busy; they are busy now."""
+        taken: list[Item] = []
+        held: list[Item] = []
+        mine: set[UUID] = set()
+        while self._waiting and len(taken) < limit:
+            item = self._waiting.popleft()
+            if item.task in self._busy:
+                held.append(item)
+            else:
+                taken.append(item)
+                mine.add(item.task)
+        self._waiting.extendleft(reversed(held))
+        self._busy |= mine
+        self._wake.clear()
+        if taken and len(self._waiting) > len(held):
+            self._wake.set()
+        return taken
+
+    def release(self, tasks: Iterable[UUID]) -> None:
+        self._busy.difference_update(tasks)
+        self._wake.set()

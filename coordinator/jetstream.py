@@ -1,0 +1,38 @@
+"""JetStream's management API: requests and answers as JSON, errors as ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import nats.errors
+import orjson
+from headway.agents.wire import Wire
+from headway.coordinator.errors import BusUnavailable, CoordinatorError
+
+REQUEST_TIMEOUT_S = 5.0
+
+STREAM_NAME_IN_USE = 10058
+
+
+class JetStreamError(CoordinatorError):
+    """JetStream refused a request; `code` is its err_code."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"JetStream: {text} (code {code})")
+        self.code = code
+
+
+async def ask(wire: Wire, operation: str, request: dict[str, Any] | None = None) -> Any:
+    """The answer to `$JS.API.<operation>`; JetStreamError or BusUnavailable."""
+    body = orjson.dumps(request) if request else b""
+    try:
+        message = await wire.request(f"$JS.API.{operation}", body, REQUEST_TIMEOUT_S)
+    except (nats.errors.Error, TimeoutError, OSError) as error:
+        raise BusUnavailable(
+            f"JetStream does not answer {operation.split('.HW', maxsplit=1)[0]}"
+        ) from error
+    answer = orjson.loads(message.data)
+    problem = answer.get("error")
+    if problem is not None:
+        raise JetStreamError(problem.get("err_code", problem["code"]), problem["description"])
+    return answer

@@ -1,0 +1,70 @@
+"""From wire events to the machine's inputs. Pure; refuses what does not fit."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from headway.agents import messages
+from headway.agents.errors import InvalidInput
+from headway.agents.messages import Event, EventData
+from headway.agents.subjects import parse_stored_event_subject
+from headway.coordinator.errors import Refusal
+from headway.sagas import inputs as i
+from headway.sagas.task import Failure, Phase
+
+ERROR_TYPE_MAX_CHARS = 200
+ERROR_MESSAGE_MAX_CHARS = 4_000
+
+
+def sender(subject: str, event: Event) -> tuple[str, UUID]:
+    """The agent that the server let publish this, and the task; Refusal if the body differs."""
+    try:
+        named = parse_stored_event_subject(subject)
+        task = UUID(named.task)
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    if event.task != named.task:
+        raise Refusal("the event's task is not the one in its subject")
+    return named.agent, task
+
+
+def decode(body: bytes) -> Event:
+    """Parse an event; Refusal names the field that does not fit."""
+    try:
+        return messages.decode_event(body)
+    except InvalidInput as error:
+        raise Refusal(str(error), 422) from error
+
+
+def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
+    """What the machine is told. `data` is the event's payload, wherever it travelled."""
+    phase = Phase(event.phase)
+    match event.type:
+        case messages.STARTED:
+            return i.Started(at, event.step, phase, event.attempt, event.epoch)
+        case messages.HEARTBEAT:
+            return i.Heartbeat(at, event.step, phase, event.attempt, event.epoch)
+        case messages.COMPLETED:
+            return i.Succeeded(at, event.step, phase, event.attempt, data.result, data.empty)
+        case messages.TIMED_OUT:
+            return i.TimedOut(at, event.step, phase, event.attempt, event.epoch, jitter)
+        case _:
+            return _failed(event, data, at, jitter)
+
+
+def _failed(event: Event, data: EventData, at: int, jitter: float) -> i.Failed:
+    error = data.error
+    if error is None:
+        raise Refusal("data.error: a failed attempt must say why", 422)
+    return i.Failed(
+        at,
+        event.step,
+        Phase(event.phase),
+        event.attempt,
+        event.epoch,
+        Failure(error.type[:ERROR_TYPE_MAX_CHARS], error.message[:ERROR_MESSAGE_MAX_CHARS]),
+        error.retryable,
+        error.noeffect,
+        error.retryafterms if error.retryafterms >= 0 else None,
+        jitter,
+    )

@@ -1,0 +1,44 @@
+"""Which agents are there, by what they say of themselves. Lossy and only ever a hint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from headway.agents.subjects import TOKEN
+from headway.agents.views import PRESENCE_LAPSE_S, Presence
+from pydantic import ValidationError
+
+INSTANCES_MAX = 10_000  # remembered; more are ignored, so that junk cannot fill the memory
+
+
+class Roll:
+    """The agent instances heard of lately."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._heard: dict[tuple[str, str], tuple[Presence, float]] = {}
+
+    def hear(self, subject: str, _reply: str, _headers: bytes, body: bytes) -> None:
+        """Take note of a presence message; what is not one is ignored."""
+        agent = subject.rpartition(".")[2]
+        try:
+            said = Presence.model_validate_json(body)
+        except ValidationError:
+            return
+        if said.agent != agent or TOKEN.fullmatch(agent) is None:
+            return
+        key = (agent, said.worker)
+        if said.stopping:
+            self._heard.pop(key, None)
+        elif key in self._heard or len(self._heard) < INSTANCES_MAX:
+            self._heard[key] = (said, self._monotonic())
+
+    def instances(self) -> dict[str, list[Presence]]:
+        """The live instances, by agent."""
+        oldest = self._monotonic() - PRESENCE_LAPSE_S
+        self._heard = {key: entry for key, entry in self._heard.items() if entry[1] >= oldest}
+        found: dict[str, list[Presence]] = {}
+        for (agent, _), (said, _) in sorted(self._heard.items()):
+            found.setdefault(agent, []).append(said)
+        return found

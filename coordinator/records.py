@@ -1,0 +1,52 @@
+"""What the store reads and writes, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from headway.sagas.definition import Definition
+from headway.sagas.events import Event
+from headway.sagas.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A task as it was read: its state and what never changes about it."""
+
+    id: UUID
+    definition: Definition
+    task: Task
+    input: bytes
+    input_digest: bytes
+    created_at: datetime
+    updated_at: datetime
+    due_at: datetime | None
+    attributes: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A task that is submitted: what is stored once and never changes. `input` is JSON."""
+
+    id: UUID
+    saga: str
+    input: bytes
+    input_digest: bytes
+    version: int | None = None  # of the saga; None: the newest
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A task's next state and the events that lead to it, to commit if nothing came between."""
+
+    id: UUID
+    expected: int  # version that was read; 0: the task is new
+    task: Task
+    due: int | None  # ms
+    at: int  # ms
+    events: tuple[Event, ...]
+    new: NewTask | None = None
+    saga_version: int = 0

@@ -1,0 +1,16 @@
+"""A coordinator's settings, from `HEADWAY_*` environment variables or given in code."""
+
+from __future__ import annotations
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Both URLs may carry credentials; they are never logged."""
+
+    model_config = SettingsConfigDict(env_prefix="HEADWAY_", frozen=True)
+
+    nats_url: SecretStr = Field(description="nats://user:password@host:port, several by commas")
+    postgres_url: SecretStr = Field(description="postgresql://user:password@host:port/database")
+    replicas: int = Field(default=1, ge=1, le=5, description="copies of each stream: 1, 3 or 5")

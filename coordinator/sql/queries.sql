@@ -1,0 +1,205 @@
+-- Every statement of the coordinator, by name. Times come in as parameters: milliseconds since
+-- 1970 (bigint). `$n` are documented above each statement where their meaning is not plain.
+
+-- name: load_tasks
+-- The state of these tasks, fresh.
+SELECT id, saga, saga_version, status, version, state, input, input_digest, created_at, updated_at,
+       due_at, attributes
+FROM headway.tasks
+WHERE id = ANY($1::uuid[]);
+
+-- name: latest_sagas
+-- The newest version of these sagas.
+SELECT name, max(version) AS version
+FROM headway.sagas
+WHERE name = ANY($1::text[])
+GROUP BY name;
+
+-- name: load_sagas
+SELECT s.name, s.version, s.digest, s.body, s.registered_at
+FROM headway.sagas AS s
+JOIN unnest($1::text[], $2::integer[]) AS wanted (name, version)
+    ON wanted.name = s.name AND wanted.version = s.version;
+
+-- name: commit_batch
+-- Change tasks whose version is still the one that was read, insert new ones, append history.
+-- $1-$7 changed tasks: id, version read, new version, status, state, due (ms or null), at (ms)
+-- $8-$17 new tasks: id, saga, saga version, version, status, state, due, at, input, input digest
+-- $18 attributes of the new tasks; $19-$23 history: task, version, type, at, data
+-- Rows are locked in id order, so that two batches cannot deadlock. Answers how many tasks went
+-- through and, if some did not, which ones did.
+WITH locked AS (
+    SELECT c.id, c.version, c.status, c.state, c.due, c.at
+    FROM unnest(
+        $1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::json[], $6::bigint[], $7::bigint[]
+    ) AS c (id, expected, version, status, state, due, at)
+    JOIN headway.tasks AS k ON k.id = c.id AND k.version = c.expected
+    ORDER BY c.id
+    FOR UPDATE OF k
+),
+
+updated AS (
+    UPDATE headway.tasks AS t
+    SET version = l.version,
+        status = l.status,
+        state = l.state,
+        due_at = to_timestamp(l.due / 1000.0),
+        updated_at = to_timestamp(l.at / 1000.0)
+    FROM locked AS l
+    WHERE t.id = l.id
+    RETURNING t.id
+),
+
+inserted AS (
+    INSERT INTO headway.tasks (
+        id, saga, saga_version, version, status, state, due_at, created_at, updated_at,
+        input, input_digest, attributes
+    )
+    SELECT n.id, n.saga, n.saga_version, n.version, n.status, n.state,
+           to_timestamp(n.due / 1000.0), to_timestamp(n.at / 1000.0), to_timestamp(n.at / 1000.0),
+           n.input, n.input_digest, n.attributes
+    FROM unnest(
+        $8::uuid[], $9::text[], $10::integer[], $11::integer[], $12::text[], $13::json[],
+        $14::bigint[], $15::bigint[], $16::json[], $17::bytea[], $18::jsonb[]
+    ) AS n (
+        id, saga, saga_version, version, status, state, due, at, input, input_digest, attributes
+    )
+    ORDER BY n.id
+    ON CONFLICT DO NOTHING
+    RETURNING id
+),
+
+committed AS (
+    SELECT id FROM updated
+    UNION ALL
+    SELECT id FROM inserted
+),
+
+appended AS (
+    INSERT INTO headway.task_events (task_id, version, type, at, data)
+    SELECT h.task_id, h.version, h.type, to_timestamp(h.at / 1000.0), h.data
+    FROM unnest($19::uuid[], $20::integer[], $21::text[], $22::bigint[], $23::json[])
+        AS h (task_id, version, type, at, data)
+    WHERE (h.task_id IN (SELECT id FROM committed)) IS TRUE
+)
+
+SELECT count(*) AS went_through,
+       CASE
+           WHEN count(*) < cardinality($1::uuid[]) + cardinality($8::uuid[]) THEN array_agg(id)
+       END AS ids
+FROM committed;
+
+-- name: claim_due
+-- Take the tasks whose timer went off, for `$2` ms: if this coordinator dies, a peer takes them then.
+UPDATE headway.tasks AS t
+SET due_at = to_timestamp(($1::bigint + $2::bigint) / 1000.0)
+FROM (
+    SELECT id
+    FROM headway.tasks
+    WHERE due_at <= to_timestamp($1::bigint / 1000.0)
+    ORDER BY due_at
+    LIMIT $3
+    FOR UPDATE SKIP LOCKED
+) AS due
+WHERE t.id = due.id
+RETURNING t.id;
+
+-- name: postpone
+-- Put off the timers of tasks that have not changed since they were read.
+UPDATE headway.tasks AS t
+SET due_at = to_timestamp(p.due / 1000.0)
+FROM unnest($1::uuid[], $2::integer[], $3::bigint[]) AS p (id, version, due)
+WHERE t.id = p.id AND t.version = p.version AND t.due_at IS NOT NULL;
+
+-- name: open_tasks
+-- Tasks that wait for something, due before $3 (ms; null: all of them), after id $1, in id order.
+SELECT id
+FROM headway.tasks
+WHERE id > $1::uuid
+  AND status NOT IN ('succeeded', 'compensated')
+  AND due_at <= coalesce(to_timestamp($3::bigint / 1000.0), 'infinity')
+ORDER BY id
+LIMIT $2;
+
+-- name: register_saga
+-- Insert unless the version exists; answers the digest that is stored.
+WITH inserted AS (
+    INSERT INTO headway.sagas (name, version, digest, body, registered_at)
+    VALUES ($1, $2, $3, $4::json, to_timestamp($5::bigint / 1000.0))
+    ON CONFLICT DO NOTHING
+    RETURNING digest, registered_at
+)
+
+SELECT digest, registered_at FROM inserted
+UNION ALL
+SELECT digest, registered_at FROM headway.sagas WHERE name = $1 AND version = $2
+LIMIT 1;
+
+-- name: list_sagas
+SELECT name, version, digest, body, registered_at FROM headway.sagas ORDER BY name, version;
+
+-- name: history
+-- A task's events after version $2, at most $3.
+SELECT version, type, at, data
+FROM headway.task_events
+WHERE task_id = $1::uuid AND version > $2
+ORDER BY version
+LIMIT $3;
+
+-- name: list_tasks
+-- Newest first. $1 before this id, $2 statuses (empty: any), $3 saga, $4 attributes it must have,
+-- $5 and $6 created after and before (UUIDv7 carries the time), $7 how many.
+SELECT id, saga, saga_version, status, version, state ->> 'reason' AS reason, created_at, updated_at
+FROM headway.tasks
+WHERE id < coalesce($1::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+  AND (cardinality($2::text[]) = 0 OR status = ANY($2::text[]))
+  AND ($3::text IS NULL OR saga = $3::text)
+  AND ($4::jsonb = '{}'::jsonb OR attributes @> $4::jsonb)
+  AND ($5::timestamptz IS NULL OR created_at >= $5::timestamptz)
+  AND ($6::timestamptz IS NULL OR created_at < $6::timestamptz)
+ORDER BY id DESC
+LIMIT $7;
+
+-- name: list_open_tasks
+-- As `list_tasks`, for statuses that are not ended: served by the index of open tasks alone.
+SELECT id, saga, saga_version, status, version, state ->> 'reason' AS reason, created_at, updated_at
+FROM headway.tasks
+WHERE id < coalesce($1::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+  AND status NOT IN ('succeeded', 'compensated')
+  AND status = ANY($2::text[])
+  AND ($3::text IS NULL OR saga = $3::text)
+  AND ($4::jsonb = '{}'::jsonb OR attributes @> $4::jsonb)
+  AND ($5::timestamptz IS NULL OR created_at >= $5::timestamptz)
+  AND ($6::timestamptz IS NULL OR created_at < $6::timestamptz)
+ORDER BY id DESC
+LIMIT $7;
+
+-- name: stream_identities
+SELECT name, created FROM headway.streams;
+
+-- name: save_stream_identity
+INSERT INTO headway.streams (name, created)
+VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE SET created = excluded.created;
+
+-- name: beat
+-- Say that coordinator $1 lives.
+INSERT INTO headway.coordinators (id, seen_at)
+VALUES ($1::uuid, clock_timestamp())
+ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at;
+
+-- name: reap_silent
+-- Forget coordinators that were silent for $1 ms; whoever gets the row looks after what they left.
+DELETE FROM headway.coordinators
+WHERE seen_at < clock_timestamp() - make_interval(secs => $1::bigint / 1000.0)
+RETURNING id;
+
+-- name: leave
+DELETE FROM headway.coordinators WHERE id = $1::uuid;
+
+-- name: ensure_partitions
+SELECT headway.ensure_history_partitions(to_timestamp($1::bigint / 1000.0), 2) AS made;
+
+-- name: now
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
+       current_setting('server_version') AS version;

@@ -1,0 +1,186 @@
+"""The truth: tasks, their history and their sagas in PostgreSQL.
+
+Always holds: a state is only written together with the events that lead to it, and only if its
+version is still the one that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import orjson
+from headway.coordinator.database import Database
+from headway.coordinator.errors import Refusal
+from headway.coordinator.records import Change, Loaded
+from headway.sagas import codec
+from headway.sagas.definition import Definition
+
+ENGINE_CONNECTIONS = 2
+SERVICE_CONNECTIONS = 4
+
+
+class Store:
+    """Reads and commits. StoreUnavailable means: nothing happened, or it is not known; retry."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = Database(url, size=ENGINE_CONNECTIONS, pinned_plans=True)
+        self._service = Database(url, size=SERVICE_CONNECTIONS, pinned_plans=False)
+        self._definitions: dict[tuple[str, int], Definition] = {}
+
+    async def open(self) -> None:
+        """Bring the schema up to date; SchemaMismatch if this version cannot use it."""
+        await self._service.migrate()
+
+    async def close(self) -> None:
+        await self._engine.close()
+        await self._service.close()
+
+    async def load(self, ids: Sequence[UUID]) -> dict[UUID, Loaded]:
+        """These tasks as they are now; those that do not exist are left out."""
+        if not ids:
+            return {}
+        rows = await self._engine.fetch("load_tasks", list(ids))
+        await self._learn({(row["saga"], row["saga_version"]) for row in rows})
+        return {row["id"]: self._loaded(row) for row in rows}
+
+    async def newest(self, sagas: Iterable[str]) -> dict[str, Definition]:
+        """The newest version of each of these sagas that is registered."""
+        wanted = sorted(set(sagas))
+        if not wanted:
+            return {}
+        rows = await self._engine.fetch("latest_sagas", wanted)
+        await self._learn({(row["name"], row["version"]) for row in rows})
+        return {row["name"]: self._definitions[row["name"], row["version"]] for row in rows}
+
+    async def definition(self, name: str, version: int) -> Definition | None:
+        await self._learn({(name, version)})
+        return self._definitions.get((name, version))
+
+    async def commit(self, changes: Sequence[Change]) -> set[UUID]:
+        """Commit, in one statement, each change whose task is still at the version read.
+
+        Returns the ids that did not go through: decide again on what is stored now.
+        """
+        rows = await self._engine.fetch("commit_batch", *_arrays(changes))
+        ids = {change.id for change in changes}
+        if rows[0]["went_through"] == len(ids):
+            return set()
+        return ids - set(rows[0]["ids"] or ())
+
+    async def claim_due(self, now: int, lease_ms: int, limit: int) -> list[UUID]:
+        rows = await self._engine.fetch("claim_due", now, lease_ms, limit)
+        return [row["id"] for row in rows]
+
+    async def postpone(self, timers: Sequence[tuple[UUID, int, int]]) -> None:
+        """Put off timers: (task, version read, due in ms)."""
+        if timers:
+            ids, versions, dues = zip(*timers, strict=True)
+            await self._engine.fetch("postpone", list(ids), list(versions), list(dues))
+
+    async def open_tasks(self, after: UUID, limit: int, due_before: int | None) -> list[UUID]:
+        rows = await self._service.fetch("open_tasks", after, limit, due_before)
+        return [row["id"] for row in rows]
+
+    async def register(self, definition: Definition, now: int) -> datetime:
+        """Store a saga's version, or find it stored. Refusal if another definition has it."""
+        row = (
+            await self._service.fetch(
+                "register_saga",
+                definition.name,
+                definition.version,
+                definition.digest,
+                definition.to_json(),
+                now,
+            )
+        )[0]
+        if row["digest"] != definition.digest:
+            raise Refusal(
+                f"saga {definition.name!r} version {definition.version} is registered with "
+                "another definition: raise the version",
+                409,
+            )
+        self._definitions[definition.name, definition.version] = definition
+        registered: datetime = row["registered_at"]
+        return registered
+
+    async def fetch(self, name: str, *arguments: Any) -> list[asyncpg.Record]:
+        """A named statement of the service side: lists, histories, housekeeping."""
+        return await self._service.fetch(name, *arguments)
+
+    async def _learn(self, wanted: set[tuple[str, int]]) -> None:
+        missing = [key for key in wanted if key not in self._definitions]
+        if not missing:
+            return
+        names, versions = zip(*missing, strict=True)
+        for row in await self._engine.fetch("load_sagas", list(names), list(versions)):
+            self._definitions[row["name"], row["version"]] = Definition.from_json(row["body"])
+
+    def _loaded(self, row: asyncpg.Record) -> Loaded:
+        return Loaded(
+            row["id"],
+            self._definitions[row["saga"], row["saga_version"]],
+            codec.decode_task(row["status"], row["version"], row["state"]),
+            row["input"],
+            row["input_digest"],
+            row["created_at"],
+            row["updated_at"],
+            row["due_at"],
+            orjson.loads(row["attributes"]),
+        )
+
+
+def _arrays(changes: Sequence[Change]) -> list[list[Any]]:
+    """The columns of `commit_batch`, in the order of its parameters."""
+    changed = [_changed(change) for change in changes if change.new is None]
+    new = [_new(change) for change in changes if change.new is not None]
+    history = [
+        (
+            change.id,
+            change.task.version - len(change.events) + place,
+            codec.event_type(event),
+            event.at,
+            codec.encode_event(event),
+        )
+        for change in changes
+        for place, event in enumerate(change.events, 1)
+    ]
+    return [*_columns(changed, 7), *_columns(new, 11), *_columns(history, 5)]
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * width
+
+
+def _changed(change: Change) -> tuple[Any, ...]:
+    task = change.task
+    return (
+        change.id,
+        change.expected,
+        task.version,
+        task.status.value,
+        codec.encode_task(task),
+        change.due,
+        change.at,
+    )
+
+
+def _new(change: Change) -> tuple[Any, ...]:
+    task, new = change.task, change.new
+    assert new is not None
+    return (
+        change.id,
+        new.saga,
+        change.saga_version,
+        task.version,
+        task.status.value,
+        codec.encode_task(task),
+        change.due,
+        change.at,
+        new.input,
+        new.input_digest,
+        orjson.dumps(new.attributes).decode(),
+    )

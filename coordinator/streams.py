@@ -1,0 +1,110 @@
+"""The streams and consumers, as JetStream's API wants them. Pure: configurations as values.
+
+PostgreSQL can rebuild commands and events, so on a single node they are not flushed message by
+message (`persist_mode: async`); submissions exist nowhere else until they are committed, so they
+are. On a cluster all have `replicas` copies, and the server's `sync_interval` decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.agents import subjects
+from headway.agents.pull import ACK_WAIT_S
+
+NANOSECONDS = 1_000_000_000
+DAY_NS = 86_400 * NANOSECONDS
+
+DUPLICATE_WINDOW_NS = 120 * NANOSECONDS  # of submissions only; ids are dropped after it
+SHORT_WINDOW_NS = NANOSECONDS  # where no message has an id
+FEED_MAX_AGE_NS = DAY_NS
+FEED_MAX_BYTES = 268_435_456
+DEAD_MAX_AGE_NS = 30 * DAY_NS
+DEAD_MAX_BYTES = 268_435_456
+MESSAGE_MAX_BYTES = 8_388_608
+ACK_PENDING_MAX = 50_000
+PULLS_WAITING_MAX = 4_096
+
+ADVISORIES = (
+    "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",
+    "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>",
+)
+
+
+def streams(replicas: int) -> tuple[dict[str, Any], ...]:
+    """The configurations of all streams."""
+    rebuilt: dict[str, Any] = {"persist_mode": "async"} if replicas == 1 else {}
+    queue = {"retention": "workqueue", "discard": "new", "max_age": 0}
+    configurations: tuple[dict[str, Any], ...] = (
+        {
+            "name": subjects.TASKS_STREAM,
+            "subjects": [subjects.TASKS],
+            "duplicate_window": DUPLICATE_WINDOW_NS,
+            **queue,
+        },
+        {
+            "name": subjects.COMMANDS_STREAM,
+            "subjects": [subjects.COMMANDS],
+            "max_msgs_per_subject": 1,
+            "discard_new_per_subject": True,
+            "duplicate_window": SHORT_WINDOW_NS,
+            **queue,
+            **rebuilt,
+        },
+        {
+            "name": subjects.EVENTS_STREAM,
+            "subjects": [subjects.EVENTS],
+            "subject_transform": {"src": subjects.EVENTS, "dest": subjects.EVENTS_STORED},
+            "duplicate_window": SHORT_WINDOW_NS,
+            **queue,
+            **rebuilt,
+        },
+        {
+            "name": subjects.FEED_STREAM,
+            "subjects": [subjects.FEED],
+            "retention": "limits",
+            "discard": "old",
+            "max_age": FEED_MAX_AGE_NS,
+            "max_bytes": FEED_MAX_BYTES,
+            "duplicate_window": SHORT_WINDOW_NS,
+            **rebuilt,
+        },
+        {
+            "name": subjects.DEAD_STREAM,
+            "subjects": [subjects.DEAD, *ADVISORIES],
+            "retention": "limits",
+            "discard": "old",
+            "max_age": DEAD_MAX_AGE_NS,
+            "max_bytes": DEAD_MAX_BYTES,
+            "duplicate_window": SHORT_WINDOW_NS,
+        },
+    )
+    return tuple(
+        {"storage": "file", "num_replicas": replicas, **configuration}
+        for configuration in configurations
+    )
+
+
+def shared_consumer(stream: str) -> dict[str, Any]:
+    """The durable that all coordinators pull from."""
+    return {"stream_name": stream, "config": _consumer(subjects.COORDINATOR)}
+
+
+def agent_consumer(agent: str) -> dict[str, Any]:
+    """The durable that all instances of one agent pull from."""
+    config = _consumer(agent) | {"filter_subject": subjects.commands_of_agent(agent)}
+    return {"stream_name": subjects.COMMANDS_STREAM, "config": config}
+
+
+def _consumer(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "durable_name": name,
+        "ack_policy": "explicit",
+        "ack_wait": round(ACK_WAIT_S * NANOSECONDS),
+        "max_deliver": -1,
+        "max_ack_pending": ACK_PENDING_MAX,
+        "max_waiting": PULLS_WAITING_MAX,
+        "deliver_policy": "all",
+        "replay_policy": "instant",
+    }

@@ -1,0 +1,112 @@
+"""From what anybody publishes on `hw.tasks.<saga>` to a new task. Pure; refuses what is not one.
+
+Taken are plain JSON (the whole body is the input), CloudEvents in structured mode (one JSON
+object with `specversion` and `data`) and in binary mode (`ce-*` headers).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import orjson
+from headway.agents.identity import task_id_from_name, task_id_from_sequence
+from headway.agents.messages import INPUT_MAX_BYTES
+from headway.agents.subjects import TOKEN, parse_task_subject
+from headway.coordinator.errors import Refusal
+from headway.coordinator.records import NewTask
+
+_ID_HEADERS = ("ce-id", "nats-msg-id")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where a published submission was stored: what a nameless one gets its id from."""
+
+    stream_created: str
+    sequence: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A submission as published. Its input is `data`, or the object `ref` with this digest."""
+
+    saga: str
+    name: str
+    data: bytes | None
+    ref: str = ""
+    digest: str = ""
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+def parse(subject: str, headers: dict[str, str], body: bytes) -> Published:
+    """Understand a published submission; Refusal says what does not fit."""
+    try:
+        saga = parse_task_subject(subject)
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    if TOKEN.fullmatch(saga) is None:
+        raise Refusal("the saga's name in the subject is not one")
+    name = next((headers[key] for key in _ID_HEADERS if headers.get(key)), "")
+    content = _json(body)
+    if "ce-specversion" not in headers and _is_structured(content):
+        return _structured(saga, name, content)
+    return Published(saga, name, body)
+
+
+def new_task(published: Published, data: bytes, stored: Stored) -> NewTask:
+    """The task that a published submission asks for; the same one each time it is delivered."""
+    if published.name:
+        task = _task_id(published.saga, published.name)
+    else:
+        task = task_id_from_sequence(stored.stream_created, stored.sequence, stored.at_ms)
+    return NewTask(
+        task, published.saga, data, digest(published.saga, data), None, published.attributes
+    )
+
+
+def digest(saga: str, task_input: bytes) -> bytes:
+    """What tells two submissions of one id apart: SHA-256 over the saga and the input's bytes,
+    in a form in which neither white space nor the order of keys matters."""
+    canonical = orjson.dumps(_json(task_input), option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(saga.encode() + b"\0" + canonical).digest()
+
+
+def _json(body: bytes) -> Any:
+    if len(body) > INPUT_MAX_BYTES:
+        raise Refusal(
+            f"the input has {len(body)} bytes; the limit is {INPUT_MAX_BYTES} (1 MiB): "
+            "store it elsewhere and submit a reference",
+            413,
+        )
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Refusal(f"the body is not JSON: {error.msg} at byte {error.pos}", 422) from error
+
+
+def _is_structured(content: Any) -> bool:
+    return isinstance(content, dict) and "specversion" in content and "type" in content
+
+
+def _structured(saga: str, name: str, content: dict[str, Any]) -> Published:
+    if content["specversion"] != "1.0":
+        raise Refusal("specversion: only CloudEvents 1.0 is taken", 422)
+    given = content.get("id", "")
+    if not isinstance(given, str):
+        raise Refusal("id: must be a string", 422)
+    ref, ref_digest = content.get("dataref", ""), content.get("datadigest", "")
+    if not isinstance(ref, str) or not isinstance(ref_digest, str):
+        raise Refusal("dataref, datadigest: must be strings", 422)
+    data = None if ref else orjson.dumps(content.get("data"))
+    return Published(saga, name or given, data, ref, ref_digest)
+
+
+def _task_id(saga: str, name: str) -> UUID:
+    try:
+        return UUID(name)
+    except ValueError:
+        return task_id_from_name(saga, name)

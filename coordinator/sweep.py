@@ -1,0 +1,143 @@
+"""The net under everything: timers that went off, and dispatches that nobody answered.
+
+A dispatch is in order while its command is in the stream (queued or worked on) or an event of
+its task waits to be handled. Otherwise it was lost, and is published again under a new epoch.
+Commands are looked for before events: an agent's event is stored before its command goes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+from uuid import UUID
+
+from headway.coordinator.commands import subject_of
+from headway.coordinator.errors import CoordinatorError
+from headway.coordinator.intake import Answer, Item
+from headway.coordinator.records import Loaded
+from headway.sagas import inputs as i
+from headway.sagas.actions import Dispatch
+from headway.sagas.deadlines import check_due, clock_due, due
+from headway.sagas.transition import outstanding
+
+BATCH_MAX = 500  # tasks in one look
+LEASE_MS = 5_000  # for which a due task is ours; a peer takes it after that
+SUSPECT_AGE_MS = 1_000  # a younger dispatch may still be on its way into the stream
+LOOK_AHEAD_MS = 60_000  # covers each dispatch that a crash may have swallowed
+_FIRST_ID = UUID(int=0)
+
+
+class Timers(Protocol):
+    """The store, as far as the sweep needs it."""
+
+    async def claim_due(self, now: int, lease_ms: int, limit: int) -> list[UUID]: ...
+    async def load(self, ids: Sequence[UUID]) -> dict[UUID, Loaded]: ...
+    async def postpone(self, timers: Sequence[tuple[UUID, int, int]]) -> None: ...
+    async def open_tasks(self, after: UUID, limit: int, due_before: int | None) -> list[UUID]: ...
+
+
+class Contents(Protocol):
+    """The bus, as far as the sweep needs it."""
+
+    async def outstanding(self, tasks: Sequence[UUID]) -> set[str]: ...
+    async def unread(self, tasks: Sequence[UUID]) -> set[UUID]: ...
+
+
+class Sweep:
+    def __init__(
+        self,
+        timers: Timers,
+        contents: Contents,
+        put: Callable[[Item], None],
+        clock: Callable[[], int],
+        rng: random.Random,
+    ) -> None:
+        self._timers = timers
+        self._contents = contents
+        self._put = put
+        self._clock = clock
+        self._rng = rng
+        self._suspects: set[UUID] = set()
+        self.republished = 0
+
+    def suspect(self, task: UUID) -> None:
+        """Look after this task's dispatches soon: one of them may have been cut short."""
+        self._suspects.add(task)
+
+    async def step(self) -> bool:
+        """One look at what is due or suspect; true if there may be more at once."""
+        now = self._clock()
+        due_now = await self._timers.claim_due(now, LEASE_MS, BATCH_MAX)
+        suspects = set(list(self._suspects)[:BATCH_MAX])
+        self._suspects -= suspects
+        try:
+            await self._look(due_now, suspects, now)
+        except CoordinatorError:
+            self._suspects |= suspects
+            raise
+        return len(due_now) == BATCH_MAX or len(suspects) == BATCH_MAX
+
+    async def look_over(self, due_before_ms: int | None) -> int:
+        """Suspect every task that waits for something, or those due within so many ms."""
+        before = None if due_before_ms is None else self._clock() + due_before_ms
+        after, count = _FIRST_ID, 0
+        while True:
+            page = await self._timers.open_tasks(after, BATCH_MAX, before)
+            self._suspects.update(page)
+            count += len(page)
+            if len(page) < BATCH_MAX:
+                return count
+            after = page[-1]
+
+    async def _look(self, due_now: Iterable[UUID], suspects: set[UUID], now: int) -> None:
+        ids = list(dict.fromkeys([*due_now, *suspects]))
+        loaded = await self._timers.load(ids)
+        checks: list[tuple[Loaded, Dispatch]] = []
+        timers: list[tuple[UUID, int, int]] = []
+        for task in loaded.values():
+            suspect = task.id in suspects
+            checks += [(task, sent) for sent in self._to_check(task, suspect, now)]
+            if clock_due(task.definition, task.task, now):
+                self._put(Item(task.id, i.Tick(now, self._jitter()), _ignore))
+                continue
+            later = due(task.definition, task.task, checked_at=now)
+            if later is not None:
+                timers.append((task.id, task.task.version, later))
+        for task, sent in await self._lost(checks):
+            self.republished += 1
+            lost = i.DispatchLost(now, sent.step, sent.phase, sent.attempt, sent.epoch)
+            self._put(Item(task.id, lost, _ignore))
+        await self._timers.postpone(timers)
+
+    def _to_check(self, task: Loaded, suspect: bool, now: int) -> Iterable[Dispatch]:
+        for sent in outstanding(task.task):
+            state = task.task.steps[sent.step]
+            if check_due(state, now) or (suspect and now >= state.dispatched_at + SUSPECT_AGE_MS):
+                yield sent
+            elif suspect:
+                self._suspects.add(task.id)
+
+    async def _lost(
+        self, checks: Sequence[tuple[Loaded, Dispatch]]
+    ) -> list[tuple[Loaded, Dispatch]]:
+        if not checks:
+            return []
+        tasks = list({task.id for task, _ in checks})
+        present = await self._contents.outstanding(tasks)
+        absent = [
+            (task, sent)
+            for task, sent in checks
+            if subject_of(task.id, task.definition.steps[sent.step], sent.phase) not in present
+        ]
+        if not absent:
+            return []
+        unread = await self._contents.unread([task.id for task, _ in absent])
+        return [(task, sent) for task, sent in absent if task.id not in unread]
+
+    def _jitter(self) -> float:
+        return self._rng.uniform(-1.0, 1.0)
+
+
+def _ignore(_answer: Answer) -> None:
+    """The sweep looks again; it needs no answer."""
