@@ -1,0 +1,45 @@
+"""A coordinator as a child process of `headway up`.
+
+It gets the servers' URLs, which hold passwords, in its environment, which only its own user and
+root may read.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from headway.agents.subjects import api_subject
+from headway.coordinator.logfile import LogFile
+from headway.coordinator.nats_server import wait_for_answer
+from headway.coordinator.process import Launch
+
+COMMAND = (sys.executable, "-P", "-m", "headway.cli.main", "coordinator")
+"""-P: a folder named like one of our packages, where the user happens to be, is not imported."""
+
+
+class CoordinatorChild:
+    """How one coordinator is started and found ready; holds no process."""
+
+    def __init__(
+        self, name: str, log: LogFile, *, command: tuple[str, ...], nats_url: str, postgres_url: str
+    ) -> None:
+        self.name = name
+        self.log = log
+        self._command = command
+        self._nats_url = nats_url
+        self._postgres_url = postgres_url
+
+    async def end_leftovers(self) -> None:
+        """A coordinator that is left over does no harm: any number may run side by side."""
+
+    async def prepare(self) -> None:
+        """A coordinator keeps nothing on disk."""
+
+    def launch(self) -> Launch:
+        urls = {"HEADWAY_NATS_URL": self._nats_url, "HEADWAY_POSTGRES_URL": self._postgres_url}
+        return Launch(argv=self._command, env={**os.environ, **urls})
+
+    async def wait_ready(self) -> None:
+        """Return when a coordinator answers that all is well; waits without end."""
+        await wait_for_answer(self._nats_url, api_subject("health"), b"{}")
