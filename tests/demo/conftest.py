@@ -125,8 +125,8 @@ def desk(tmp_path: Path, make_order: MakeOrder) -> Desk:
         make_order("declined", card="declined-visa-1"),
         make_order("unserved", city="Atlantis", customer="grace"),
         make_order("bounced", email="ada@bounces.example"),
-        make_order("spare", customer="grace", quantity=10),
-        make_order("out-of-stock", quantity=9, customer="grace"),
+        make_order("large", customer="grace", quantity=20),
+        make_order("out-of-stock", quantity=60, customer="grace"),
     ]
     path = tmp_path / "downstream.sqlite3"
     desk = Desk(Ledger(path, orders), path, orders, [])
