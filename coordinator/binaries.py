@@ -60,14 +60,15 @@ def _copy_out(distribution: importlib.metadata.Distribution, sources: list[Path]
         return target
     try:
         CACHE.mkdir(mode=0o755, parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=CACHE))
-        for source in sources:
-            _copy(source, scratch / source.name)
-        _open_to_everyone(scratch)
-        scratch.rename(target)
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            copy = Path(scratch, target.name)
+            copy.mkdir()
+            for source in sources:
+                _copy(source, copy / source.name)
+            _open_to_everyone(copy)
+            copy.rename(target)
     except OSError as error:
         if target.exists():  # another start was faster
-            shutil.rmtree(scratch)
             return target
         raise ServerError(
             f"cannot copy the programs of {distribution.name} to {target}, where the unprivileged "
