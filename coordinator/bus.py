@@ -7,7 +7,7 @@ subject is the stream's to say: an older one is purged first, the very same one 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from uuid import UUID
@@ -15,6 +15,7 @@ from uuid import UUID
 import orjson
 from headway.agents import payloads, subjects
 from headway.agents.connection import Connection
+from headway.agents.errors import Unavailable
 from headway.agents.messages import INLINE_MAX_BYTES
 from headway.coordinator import streams
 from headway.coordinator.commands import Outgoing
@@ -129,10 +130,12 @@ class Bus:
         )
         self._publish(subjects.feed_subject(definition.name, str(decision.id), kind), body)
 
-    def refuse(self, origin: str, subject: str, body: bytes, reason: str) -> None:
-        """Keep a refused message, with the reason, for people to look at."""
+    def refuse(
+        self, origin: str, subject: str, body: bytes, reason: str, kept: Callable[[], None]
+    ) -> None:
+        """Keep a refused message, with the reason, for people to look at; then call `kept`."""
         _LOG.warning("refused a message on %s: %s", subject, reason)
-        kept = orjson.dumps(
+        record = orjson.dumps(
             {
                 "stream": origin,
                 "subject": subject,
@@ -142,7 +145,14 @@ class Bus:
                 "body": body[:DEAD_BODY_MAX_BYTES].decode("utf-8", "replace"),
             }
         )
-        self._publish(subjects.dead_subject(origin), kept)
+        try:
+            self._wire.store(
+                subjects.dead_subject(origin),
+                record,
+                lambda error: kept() if error is None else None,
+            )
+        except ConnectionError as error:
+            _LOG.warning("a refused message was not kept and will come again: %s", error)
 
     async def outstanding(self, tasks: Sequence[UUID]) -> set[str]:
         """The subjects of these tasks' commands that are in the stream, queued or worked on."""
@@ -179,7 +189,7 @@ class Bus:
             return command.body()
         try:
             ref, digest = await self.put_payload(command.task, command.data)
-        except BusUnavailable as error:
+        except Unavailable as error:
             _LOG.warning("a command's payload could not be stored: %s", error)
             return None
         return command.body_by_reference(ref, digest)

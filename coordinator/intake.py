@@ -59,6 +59,14 @@ class Intake:
         """Until something may have come or been released."""
         await self._wake.wait()
 
+    def wake(self) -> None:
+        """Let whoever waits have a look, whatever there is."""
+        self._wake.set()
+
+    def doze(self) -> None:
+        """Forget the wake-up: there is something, but it is not wanted before the next one."""
+        self._wake.clear()
+
     def take(self, limit: int) -> list[Item]:
         """The next items, at most `limit`, of tasks that are not busy; they are busy now."""
         taken: list[Item] = []

@@ -21,7 +21,7 @@ FEED_MAX_AGE_NS = DAY_NS
 FEED_MAX_BYTES = 268_435_456
 DEAD_MAX_AGE_NS = 30 * DAY_NS
 DEAD_MAX_BYTES = 268_435_456
-MESSAGE_MAX_BYTES = 8_388_608
+PAYLOADS_MAX_AGE_NS = 30 * DAY_NS
 ACK_PENDING_MAX = 50_000
 PULLS_WAITING_MAX = 4_096
 
@@ -76,6 +76,19 @@ def streams(replicas: int) -> tuple[dict[str, Any], ...]:
             "discard": "old",
             "max_age": DEAD_MAX_AGE_NS,
             "max_bytes": DEAD_MAX_BYTES,
+            "duplicate_window": SHORT_WINDOW_NS,
+        },
+        {
+            "name": f"OBJ_{subjects.PAYLOADS_BUCKET}",
+            "subjects": [
+                f"$O.{subjects.PAYLOADS_BUCKET}.C.>",
+                f"$O.{subjects.PAYLOADS_BUCKET}.M.>",
+            ],
+            "retention": "limits",
+            "discard": "new",
+            "allow_rollup_hdrs": True,
+            "allow_direct": True,
+            "max_age": PAYLOADS_MAX_AGE_NS,
             "duplicate_window": SHORT_WINDOW_NS,
         },
     )

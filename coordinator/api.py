@@ -1,0 +1,137 @@
+"""The NATS face: micro service `headway` on `hw.api.>` (ADR-32), found by `$SRV` as any other.
+
+Errors come as the headers `Nats-Service-Error` and `Nats-Service-Error-Code` with a problem
+object (RFC 9457) as body. Answers over the inline limit travel by reference.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import nats.micro
+import orjson
+from headway.agents import views
+from headway.agents.connection import Connection
+from headway.agents.errors import Unavailable
+from headway.agents.messages import INLINE_MAX_BYTES, describe
+from headway.agents.payloads import put
+from headway.agents.subjects import API
+from headway.coordinator.errors import BusUnavailable, CoordinatorError, Refusal, StoreUnavailable
+from headway.coordinator.operations import Operations
+from nats.micro.request import Request
+from nats.micro.service import Service
+from pydantic import BaseModel, ValidationError
+
+_LOG = logging.getLogger(__name__)
+
+SERVICE = "headway"
+REQUESTS_MAX = 4_096  # at once; more are told to come again
+
+Serve = Callable[[bytes], Awaitable[BaseModel]]
+M = TypeVar("M", bound=BaseModel)
+
+
+class Api:
+    def __init__(self, connection: Connection, operations: Operations, health: Serve) -> None:
+        self._connection = connection
+        self._running: set[asyncio.Task[None]] = set()
+        self._service: Service | None = None
+        self._table: dict[str, Serve] = {
+            "submit": _typed(views.SubmitRequest, operations.submit),
+            "get": _typed(views.TaskRequest, operations.get),
+            "list": _typed(views.ListRequest, operations.list),
+            "parked": _typed(views.ListRequest, operations.parked),
+            "history": _typed(views.HistoryRequest, operations.history),
+            "cancel": _typed(views.TaskRequest, operations.cancel),
+            "retry": _typed(views.StepRequest, operations.retry),
+            "resume": _typed(views.TaskRequest, operations.resume),
+            "settle": _typed(views.SettleRequest, operations.settle),
+            "claim": _typed(views.ClaimRequest, operations.claim),
+            "saga.register": operations.register,
+            "saga.get": _typed(views.SagaRef, operations.saga),
+            "saga.list": lambda _: operations.sagas(),
+            "agents": lambda _: operations.agents(),
+            "health": health,
+        }
+
+    async def start(self) -> None:
+        """Register the service and its endpoints."""
+        self._service = await nats.micro.add_service(
+            self._connection.nc,
+            name=SERVICE,
+            version=version("headway"),
+            description="Durable coordination for multi-agent systems",
+        )
+        for operation, serve in self._table.items():
+            await self._service.add_endpoint(
+                name=operation.replace(".", "-"),
+                subject=f"{API}.{operation}",
+                handler=self._handler(serve),
+            )
+
+    async def stop(self) -> None:
+        """Take no more requests, and let those under way end."""
+        if self._service is not None:
+            await self._service.stop()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    def _handler(self, serve: Serve) -> Callable[[Request], Coroutine[Any, Any, None]]:
+        async def handle(request: Request) -> None:
+            if len(self._running) >= REQUESTS_MAX:
+                await _respond_error(request, 503, "too many requests at once; ask again")
+                return
+            task = asyncio.get_running_loop().create_task(self._serve(serve, request))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+        return handle
+
+    async def _serve(self, serve: Serve, request: Request) -> None:
+        try:
+            answer = await serve(request.data)
+            await request.respond(await self._encode(answer))
+        except Refusal as refusal:
+            await _respond_error(request, refusal.code, refusal.reason)
+        except ValidationError as error:
+            await _respond_error(request, 422, describe(error))
+        except (StoreUnavailable, BusUnavailable, Unavailable) as error:
+            await _respond_error(request, 503, str(error))
+        except TimeoutError:
+            await _respond_error(request, 503, "the coordinator is too busy or cannot commit")
+        except CoordinatorError as error:
+            await _respond_error(request, 500, str(error))
+
+    async def _encode(self, answer: BaseModel) -> bytes:
+        body = answer.model_dump_json().encode()
+        if len(body) <= INLINE_MAX_BYTES:
+            return body
+        ref, digest = await put(self._connection.nc, "answers", body)
+        return orjson.dumps({"dataref": ref, "datadigest": digest})
+
+
+def _typed(model: type[M], serve: Callable[[M], Awaitable[BaseModel]]) -> Serve:
+    async def parsed(body: bytes) -> BaseModel:
+        return await serve(model.model_validate_json(body or b"{}"))
+
+    return parsed
+
+
+async def _respond_error(request: Request, code: int, reason: str) -> None:
+    problem = views.Problem(title=_TITLES.get(code, "refused"), detail=reason, status=code)
+    one_line = " ".join(reason.split())
+    await request.respond_error(str(code), one_line, problem.model_dump_json().encode())
+
+
+_TITLES = {
+    404: "not found",
+    409: "conflict",
+    413: "too large",
+    422: "not valid",
+    500: "internal error",
+    503: "not available now",
+}

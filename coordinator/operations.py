@@ -1,0 +1,267 @@
+"""What the API can do, one method an operation: requests in, views out.
+
+Knows nothing of how requests travel. Refusal says no with a reason; StoreUnavailable,
+BusUnavailable and TimeoutError mean that nobody knows yet: asking again is harmless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+from uuid import UUID
+
+import orjson
+from headway.agents import views
+from headway.agents.errors import Unavailable
+from headway.agents.identity import new_task_id
+from headway.agents.payloads import PayloadLost
+from headway.coordinator import portraits, submissions
+from headway.coordinator.errors import BusUnavailable, Refusal
+from headway.coordinator.intake import Answer, Item
+from headway.coordinator.jetstream import JetStreamError
+from headway.coordinator.presence import Roll
+from headway.coordinator.records import Loaded, NewTask
+from headway.coordinator.schemas import InputCheck
+from headway.coordinator.store import Store
+from headway.sagas import inputs as i
+from headway.sagas.definition import Definition
+from headway.sagas.errors import DefinitionError
+from headway.sagas.task import Claim, Phase
+
+ANSWER_TIMEOUT_S = 10.0
+ATTRIBUTES_MAX = 32
+ATTRIBUTE_MAX_CHARS = 256
+OPEN_STATUSES = frozenset({"running", "compensating", "parked", "failed_to_compensate"})
+
+
+class Bus(Protocol):
+    """The bus, as far as operations need it."""
+
+    async def ensure_agent(self, agent: str) -> None: ...
+    async def queued(self, agent: str) -> tuple[int, int]: ...
+    async def unread(self, tasks: list[UUID]) -> set[UUID]: ...
+    async def fetch_payload(self, ref: str, digest: str) -> bytes: ...
+
+
+class Operations:
+    def __init__(
+        self,
+        store: Store,
+        bus: Bus,
+        roll: Roll,
+        put: Callable[[Item], None],
+        clock: Callable[[], int],
+        jitter: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._bus = bus
+        self._roll = roll
+        self._put = put
+        self._clock = clock
+        self._jitter = jitter
+        self._check = InputCheck()
+
+    async def submit(self, request: views.SubmitRequest) -> views.SubmitReceipt:
+        _check_attributes(request.attributes)
+        body = await self._input(request)
+        new = NewTask(
+            request.task or new_task_id(),
+            request.saga,
+            body,
+            submissions.digest(request.saga, body),
+            request.version,
+            request.attributes,
+        )
+        answer = await self._ask(new.id, i.Submit(self._clock()), new=new)
+        loaded = _accepted(answer)
+        return views.SubmitReceipt(
+            task=new.id,
+            saga=loaded.definition.name,
+            version=loaded.definition.version,
+            created=answer.changed,
+        )
+
+    async def get(self, request: views.TaskRequest) -> views.TaskView:
+        loaded = (await self._store.load([request.task])).get(request.task)
+        if loaded is None:
+            raise Refusal(f"there is no task {request.task}", 404)
+        return self._view(loaded)
+
+    async def list(self, request: views.ListRequest) -> views.TaskPage:
+        statuses = [str(status) for status in request.status]
+        name = "list_open_tasks" if statuses and set(statuses) <= OPEN_STATUSES else "list_tasks"
+        rows = await self._store.fetch(
+            name,
+            _cursor(request.cursor),
+            statuses,
+            request.saga,
+            orjson.dumps(request.attributes).decode(),
+            request.created_after,
+            request.created_before,
+            request.limit + 1,
+        )
+        page = [portraits.row_view(row) for row in rows[: request.limit]]
+        more = len(rows) > request.limit
+        return views.TaskPage(tasks=page, cursor=str(page[-1].task) if more else None)
+
+    async def parked(self, request: views.ListRequest) -> views.TaskPage:
+        waiting: list[views.TaskStatus] = ["parked", "failed_to_compensate"]
+        return await self.list(request.model_copy(update={"status": waiting}))
+
+    async def history(self, request: views.HistoryRequest) -> views.History:
+        rows = await self._store.fetch("history", request.task, request.after, request.limit + 1)
+        if not rows and request.after == 0:
+            raise Refusal(f"there is no task {request.task}", 404)
+        entries = [portraits.history_entry(row) for row in rows[: request.limit]]
+        return views.History(task=request.task, entries=entries, more=len(rows) > request.limit)
+
+    async def cancel(self, request: views.TaskRequest) -> views.TaskView:
+        return await self._change(request, i.Cancel(self._clock(), request.by, request.reason))
+
+    async def retry(self, request: views.StepRequest) -> views.TaskView:
+        happened = i.RetryStuck(self._clock(), request.by, request.reason, request.step)
+        return await self._change(request, happened)
+
+    async def resume(self, request: views.TaskRequest) -> views.TaskView:
+        return await self._change(request, i.RetryStuck(self._clock(), request.by, request.reason))
+
+    async def settle(self, request: views.SettleRequest) -> views.TaskView:
+        happened = i.Settle(
+            self._clock(),
+            request.step,
+            request.outcome,
+            request.by,
+            request.reason,
+            request.result,
+        )
+        return await self._change(request, happened)
+
+    async def claim(self, request: views.ClaimRequest) -> views.ClaimReply:
+        """Grant a command, unless an answer of its task is waiting to be handled: then ask
+        again, for it may be this command's."""
+        if await self._bus.unread([request.task]):
+            raise BusUnavailable("an event of this task is about to be handled; ask again")
+        happened = i.ClaimAsked(
+            self._clock(),
+            request.step,
+            Phase(request.phase),
+            request.attempt,
+            Claim(request.epoch, request.delivery, request.worker),
+            self._jitter(),
+        )
+        answer = await self._ask(request.task, happened, agent=request.agent)
+        if answer.refusal is not None or answer.task is None:
+            reason = answer.refusal.reason if answer.refusal else "there is no such task"
+            return views.ClaimReply(granted=False, reason=reason)
+        return views.ClaimReply(granted=True, epoch=answer.task.task.steps[request.step].epoch)
+
+    async def register(self, body: bytes) -> views.SagaView:
+        try:
+            definition = Definition.from_json(body)
+        except DefinitionError as error:
+            raise Refusal(str(error), 422) from error
+        self._check.compile(definition)
+        registered_at = await self._store.register(definition, self._clock())
+        for agent in sorted(definition.agents()):
+            await self._bus.ensure_agent(agent)
+        return views.SagaView(
+            name=definition.name,
+            version=definition.version,
+            digest=definition.digest,
+            registered_at=registered_at,
+            definition=orjson.loads(definition.to_json()),
+        )
+
+    async def saga(self, request: views.SagaRef) -> views.SagaView:
+        rows = await self._store.fetch("list_sagas")
+        matching = [
+            row
+            for row in rows
+            if row["name"] == request.name and request.version in (None, row["version"])
+        ]
+        if not matching:
+            version = "" if request.version is None else f" version {request.version}"
+            raise Refusal(f"there is no saga {request.name!r}{version}", 404)
+        return portraits.saga_view(matching[-1], whole=True)
+
+    async def sagas(self) -> views.SagaList:
+        rows = await self._store.fetch("list_sagas")
+        return views.SagaList(sagas=[portraits.saga_view(row, whole=False) for row in rows])
+
+    async def agents(self) -> views.AgentList:
+        instances = self._roll.instances()
+        named = set(instances)
+        for row in await self._store.fetch("list_sagas"):
+            named |= Definition.from_json(row["body"]).agents()
+        found = []
+        for agent in sorted(named):
+            try:
+                queued, in_flight = await self._bus.queued(agent)
+            except JetStreamError:  # its consumer is still to be made
+                queued, in_flight = 0, 0
+            found.append(
+                views.AgentView(
+                    agent=agent,
+                    instances=instances.get(agent, []),
+                    queued=queued,
+                    in_flight=in_flight,
+                )
+            )
+        return views.AgentList(agents=found)
+
+    async def _change(self, request: views.TaskRequest, happened: i.Input) -> views.TaskView:
+        return self._view(_accepted(await self._ask(request.task, happened)))
+
+    async def _ask(
+        self, task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""
+    ) -> Answer:
+        """Put an item before the engine and wait for what is committed."""
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def settle(answer: Answer) -> None:
+            if not answered.done():
+                answered.set_result(answer)
+
+        self._put(Item(task, happened, settle, new=new, agent=agent, at_commit=True))
+        return await asyncio.wait_for(answered, ANSWER_TIMEOUT_S)
+
+    async def _input(self, request: views.SubmitRequest) -> bytes:
+        if not request.dataref:
+            return orjson.dumps(request.input)
+        try:
+            return await self._bus.fetch_payload(request.dataref, request.datadigest)
+        except PayloadLost as error:
+            raise Refusal(str(error), 422) from error
+        except Unavailable as error:
+            raise BusUnavailable(str(error)) from error
+
+    def _view(self, loaded: Loaded) -> views.TaskView:
+        return portraits.task_view(loaded, self._roll.instances())
+
+
+def _accepted(answer: Answer) -> Loaded:
+    if answer.refusal is not None:
+        raise answer.refusal
+    if answer.task is None:
+        raise Refusal("there is no such task", 404)
+    return answer.task
+
+
+def _check_attributes(attributes: dict[str, str]) -> None:
+    if len(attributes) > ATTRIBUTES_MAX:
+        raise Refusal(f"attributes: at most {ATTRIBUTES_MAX} are taken", 422)
+    for name, value in attributes.items():
+        if len(name) > ATTRIBUTE_MAX_CHARS or len(value) > ATTRIBUTE_MAX_CHARS:
+            raise Refusal(f"attributes: at most {ATTRIBUTE_MAX_CHARS} characters each", 422)
+        if "\0" in name or "\0" in value:
+            raise Refusal("attributes: a NUL character cannot be stored", 422)
+
+
+def _cursor(cursor: str | None) -> UUID | None:
+    if cursor is None:
+        return None
+    try:
+        return UUID(cursor)
+    except ValueError as error:
+        raise Refusal("cursor: not one that this API gave", 422) from error
