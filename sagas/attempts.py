@@ -112,8 +112,11 @@ def claim_asked(progress: Progress, happened: i.ClaimAsked) -> None:
 
 
 def dispatch_lost(progress: Progress, happened: i.DispatchLost) -> None:
+    """Publish the outstanding attempt again, unless its command was withdrawn on purpose."""
     state = progress.task.steps.get(happened.step)
     if state is None or not progress.is_current(happened) or state.epoch != happened.epoch:
+        return
+    if state.stop_by:
         return
     progress.record(
         e.AttemptRepublished(

@@ -70,8 +70,9 @@ def _times(step: Step, state: StepState, checked_at: int) -> Iterator[int]:
     if state.retry_at:
         yield state.retry_at
     if state.outstanding:
-        check = max(state.dispatched_at, checked_at) + 2 * DISPATCH_CHECK_MS - 1
-        yield check - check % DISPATCH_CHECK_MS
+        if not state.stop_by:  # else its command was withdrawn, and is not looked after
+            check = max(state.dispatched_at, checked_at) + 2 * DISPATCH_CHECK_MS - 1
+            yield check - check % DISPATCH_CHECK_MS
         yield from (time for time, _ in _deadlines(step, state))
 
 

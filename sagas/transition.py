@@ -61,11 +61,14 @@ def transition(definition: Definition, task: Task | None, happened: i.Input) -> 
 
 
 def outstanding(task: Task) -> tuple[Dispatch, ...]:
-    """The commands that agents owe an answer to: what must be in the stream, or answered."""
+    """The commands that agents owe an answer to: what must be in the stream, or answered.
+
+    One that was withdrawn when the task turned around is no longer among them.
+    """
     return tuple(
         Dispatch(name, state.phase, state.attempt, state.epoch)
         for name, state in task.steps.items()
-        if state.outstanding
+        if state.outstanding and not state.stop_by
     )
 
 
