@@ -83,18 +83,15 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
         case e.AttemptHeartbeat():
             return replace(state, heartbeat_at=event.at)
         case e.AttemptClaimed():
-            claim = Claim(event.command_epoch, event.delivery, event.worker)
+            return _claimed(state, event)
+        case e.AttemptRepublished():
             return replace(
                 state,
                 epoch=event.epoch,
-                started_at=event.at,
-                heartbeat_at=event.at,
-                claims=state.claims + 1,
-                claim=claim,
-            )
-        case e.AttemptRepublished():
-            return replace(
-                state, epoch=event.epoch, dispatched_at=event.at, started_at=0, heartbeat_at=0
+                dispatched_at=event.at,
+                started_at=0,
+                heartbeat_at=0,
+                uncertain=state.uncertain or event.phase is Phase.ACTION,
             )
         case e.StepCompleted():
             return StepState(
@@ -120,6 +117,20 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
             )
         case _:
             assert_never(event)
+
+
+def _claimed(state: StepState, event: e.AttemptClaimed) -> StepState:
+    """A delivery after the first tells of an earlier holder, who may have got anywhere."""
+    taken_over = event.phase is Phase.ACTION and event.delivery > 1
+    return replace(
+        state,
+        epoch=event.epoch,
+        started_at=event.at,
+        heartbeat_at=event.at,
+        uncertain=state.uncertain or taken_over,
+        claims=state.claims + 1,
+        claim=Claim(event.command_epoch, event.delivery, event.worker),
+    )
 
 
 def _may_matter(status: StepStatus) -> bool:

@@ -85,7 +85,8 @@ class StepState:
         stop_by: when a running attempt that was asked to stop is given up; 0 if not asked.
         spent: attempts before a person asked for another series; the policy counts from there.
         actions: how many attempts of the action were ever dispatched.
-        uncertain: some attempt of the action ended without its effect being known.
+        uncertain: some attempt of the action ended, or was taken over from a worker that is gone,
+            without its effect being known.
         known: whether `result` is the action's result.
         empty: the compensation found nothing to undo.
         claims, claim: how often the attempt was claimed, and by whom last.

@@ -1,0 +1,142 @@
+"""Commands that are lost, redelivered, published again or withdrawn; workers that are gone."""
+
+from __future__ import annotations
+
+import pytest
+from corpus import steps
+from headway.sagas import Dispatch, ImpossibleInput, Phase, Stop, Withdraw, outstanding
+from telling import ACTION, COMPENSATION, Story, compensations
+
+SINGLE = steps("single", ("a", ""))
+PAIR = steps("pair", ("a", ""), ("b", ""))
+
+
+def test_a_withdrawn_command_is_not_published_again() -> None:
+    story = Story(SINGLE)
+    story.cancel()
+    assert story.actions == (Withdraw("a", ACTION), Stop("a"))
+    assert outstanding(story.state) == ()
+    assert story.lost("a").actions == ()
+    assert story.step("a").outstanding
+
+
+def test_a_withdrawn_command_is_not_looked_after_but_given_up_in_time() -> None:
+    story = Story(SINGLE)
+    story.cancel()
+    given_up = story.step("a").stop_by
+    story.wait_until_due()
+    assert story.now == given_up
+    assert story.statuses() == {"a": "compensating"}
+
+
+def test_a_rejection_after_a_take_over_does_not_speak_for_the_worker_before() -> None:
+    story = Story(SINGLE)
+    story.claim("a", delivery=2)
+    story.rejected("a", epoch=1)
+    assert compensations(story) == ["a"]
+    assert not story.step("a").known
+
+
+def test_a_rejection_after_a_lost_dispatch_does_not_speak_for_what_was_lost() -> None:
+    story = Story(SINGLE)
+    story.lost("a")
+    story.rejected("a", epoch=1)
+    assert compensations(story) == ["a"]
+
+
+def test_a_rejection_by_the_first_worker_of_an_old_command_leaves_nothing_to_undo() -> None:
+    story = Story(SINGLE)
+    story.claim("a", delivery=1)
+    story.rejected("a", epoch=1)
+    assert story.statuses() == {"a": "failed"}
+    assert story.status == "compensated"
+
+
+def test_a_lost_dispatch_is_published_again_under_a_new_epoch() -> None:
+    story = Story(SINGLE)
+    story.lost("a")
+    assert story.actions == (Dispatch("a", ACTION, 1, 1),)
+    assert outstanding(story.state) == (Dispatch("a", ACTION, 1, 1),)
+    assert story.lost("a", epoch=0).actions == ()
+
+
+def test_a_claim_raises_the_epoch_and_silences_the_worker_before() -> None:
+    story = Story(SINGLE)
+    assert story.claim("a", delivery=2, worker="second").refusal == ""
+    assert story.step("a").epoch == 1
+    assert story.faulted("a", epoch=0).events == ()
+    assert story.timed_out("a", epoch=0).events == ()
+    assert story.heartbeat("a", epoch=0).events == ()
+    assert story.done("a").events
+
+
+def test_the_same_claim_is_granted_again_because_its_answer_may_be_lost() -> None:
+    story = Story(SINGLE)
+    story.claim("a", delivery=2, worker="second")
+    again = story.claim("a", delivery=2, worker="second")
+    assert (again.events, again.refusal) == ((), "")
+    assert story.step("a").epoch == 1
+
+
+def test_an_earlier_delivery_cannot_take_a_command_back() -> None:
+    story = Story(SINGLE)
+    story.claim("a", delivery=3, worker="third")
+    late = story.claim("a", delivery=2, worker="second")
+    assert "later delivery" in late.refusal
+    assert late.events == ()
+
+
+def test_a_delivery_of_a_new_publication_comes_before_any_of_the_old_one() -> None:
+    story = Story(SINGLE)
+    story.lost("a")
+    story.claim("a", command_epoch=1, delivery=1, worker="new")
+    assert story.step("a").epoch == 2
+    assert "later delivery" in story.claim("a", command_epoch=0, delivery=4).refusal
+
+
+def test_a_claim_of_an_attempt_that_was_answered_is_refused() -> None:
+    story = Story(PAIR)
+    story.done("a")
+    assert "not outstanding" in story.claim("a").refusal
+
+
+def test_a_claim_of_an_attempt_that_was_never_sent_is_impossible() -> None:
+    with pytest.raises(ImpossibleInput, match="attempt 2 of step 'a'.*never dispatched"):
+        Story(SINGLE).claim("a", 2)
+
+
+def test_a_command_whose_workers_die_again_and_again_is_unknown_after_five_take_overs() -> None:
+    story = Story(SINGLE)
+    for delivery in range(2, 7):
+        assert story.claim("a", delivery=delivery, worker=f"w{delivery}").refusal == ""
+    assert "taken over 5 times" in story.claim("a", delivery=7, worker="w7").refusal
+    assert story.step("a").uncertain
+    assert story.step("a").retry_at > story.now
+    assert Withdraw("a", ACTION) in story.actions
+
+
+def test_a_claim_in_a_task_that_is_being_undone_ends_the_attempt_as_unknown() -> None:
+    story = Story(SINGLE)
+    story.cancel()
+    assert "being undone" in story.claim("a").refusal
+    assert story.statuses() == {"a": "compensating"}
+    assert story.sent[-1] == Dispatch("a", COMPENSATION, 1, 0)
+
+
+def test_a_command_is_withdrawn_when_an_earlier_attempt_succeeds_after_all() -> None:
+    story = Story(SINGLE)
+    story.timed_out("a")
+    story.wait_until_due()
+    story.done("a", attempt=1)
+    assert story.actions == (Withdraw("a", ACTION),)
+    assert story.status == "succeeded"
+
+
+def test_what_is_withdrawn_is_withdrawn_before_the_next_command_is_sent() -> None:
+    story = Story(steps("after", ("a", ""), ("b", "a")))
+    story.done("a")
+    story.timed_out("b")
+    story.wait_until_due()
+    story.cancel()
+    story.done("b", attempt=1)
+    assert story.actions == (Withdraw("b", ACTION), Dispatch("b", Phase.COMPENSATION, 1, 0))
