@@ -13,6 +13,7 @@ import logging
 from pathlib import Path
 
 import psutil
+from headway.coordinator.process import ServerError
 
 POLL_S = 0.01
 
@@ -51,3 +52,7 @@ def _kill(process: psutil.Process) -> None:
         process.kill()
     except psutil.NoSuchProcess:
         _log.debug("leftover %d ended by itself", process.pid)
+    except psutil.AccessDenied as error:
+        raise ServerError(
+            f"process {process.pid} of another user still serves this data: stop it first"
+        ) from error

@@ -30,8 +30,10 @@ class LogFile:
     def bound(self) -> None:
         """Set the file aside and empty it when it has grown past its limit."""
         if self.path.exists() and self.path.stat().st_size > self._size_max_bytes:
-            shutil.copyfile(self.path, self.path.with_name(f"{self.path.name}.1"))
-            os.truncate(self.path, 0)
+            try:
+                shutil.copyfile(self.path, self.path.with_name(f"{self.path.name}.1"))
+            finally:
+                os.truncate(self.path, 0)  # a full disk must not keep it growing
 
     def tail(self, lines: int = 10) -> str:
         """The last lines, for an error message; empty when nothing was written."""

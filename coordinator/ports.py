@@ -7,10 +7,13 @@ own, connect to itself, and keep the server from ever coming back.
 
 from __future__ import annotations
 
-import random
+import secrets
 import socket
 
+from headway.coordinator.process import ServerError
+
 LOWEST, HIGHEST = 17_000, 29_999
+ATTEMPTS_MAX = 1_000
 
 
 def is_free(port: int) -> bool:
@@ -27,5 +30,8 @@ def is_free(port: int) -> bool:
 
 def free_port(taken: frozenset[int] = frozenset()) -> int:
     """A free port that is not in `taken`."""
-    candidates = random.sample(range(LOWEST, HIGHEST + 1), HIGHEST - LOWEST + 1)
-    return next(port for port in candidates if port not in taken and is_free(port))
+    for _ in range(ATTEMPTS_MAX):
+        port = LOWEST + secrets.randbelow(HIGHEST - LOWEST + 1)
+        if port not in taken and is_free(port):
+            return port
+    raise ServerError(f"found no free port on 127.0.0.1 between {LOWEST} and {HIGHEST}")

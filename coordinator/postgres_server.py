@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import shutil
 import signal
 from collections.abc import Mapping
@@ -132,7 +133,10 @@ class PostgresServer:
 
     async def _make(self) -> None:
         """Make the data directory beside its place, then put it there."""
+        if self._run_as is None:
+            _check_user_is_known()
         unfinished = self._directory.with_name(f"{self._directory.name}-unfinished")
+        await end_leftovers(PROGRAM, unfinished)
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700, parents=True)
         if self._run_as:
@@ -144,19 +148,26 @@ class PostgresServer:
             run_as=self._run_as,
             stdin=f"{self._password}\n",
         )
-        status = await start_process(launch, self.log).exited()
+        initdb = start_process(launch, self.log)
+        try:
+            status = await initdb.exited()
+        finally:
+            await initdb.kill()
         if status != 0:
             raise ServerError(f"initdb failed with status {status}:\n{self.log.tail()}")
         unfinished.rename(self._directory)
 
     def _drop_misleading_pid(self) -> None:
-        """Drop the pid file of a dead server whose pid another process has got since.
+        """Drop a dead server's pid file that is damaged, or whose pid another process has got.
 
-        PostgreSQL would take that process for itself and not start. Otherwise it is left to
+        PostgreSQL would take that process for itself and not start. Any other pid file is left to
         PostgreSQL, which cleans up by it.
         """
         pid_file = self._directory / "postmaster.pid"
-        if pid_file.exists() and psutil.pid_exists(int(pid_file.read_text().splitlines()[0])):
+        if not pid_file.exists():
+            return
+        pid = pid_file.read_text().partition("\n")[0]
+        if not pid.isdigit() or psutil.pid_exists(int(pid)):
             pid_file.unlink()
 
     def _check_version(self) -> None:
@@ -166,3 +177,14 @@ class PostgresServer:
                 f"{self._directory} was made by PostgreSQL {found}, and this is {MAJOR_VERSION}: "
                 "dump it with the older version, or start anew in another data directory"
             )
+
+
+def _check_user_is_known() -> None:
+    """Raises ServerError when initdb would, as in a container run under a user id of nobody's."""
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError as error:
+        raise ServerError(
+            f"user id {os.geteuid()} has no entry in /etc/passwd, and PostgreSQL needs one to make "
+            "its files: add one, run as another user or as root, or use servers of your own"
+        ) from error

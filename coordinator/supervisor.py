@@ -138,10 +138,16 @@ class Supervised:
         try:
             while not exited.done():
                 await asyncio.wait({exited}, timeout=LOG_BOUND_EVERY_S)
-                self.server.log.bound()
+                self._bound_log()
             return exited.result()
         finally:
             exited.cancel()
+
+    def _bound_log(self) -> None:
+        try:
+            self.server.log.bound()
+        except OSError as error:
+            _log.warning("cannot bound %s: %s", self.server.log.path, error)
 
     async def _relaunch(self, ended: Process) -> Process:
         """A new process; the ended one when it could not be started, to be tried again."""

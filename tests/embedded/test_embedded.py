@@ -99,6 +99,14 @@ async def test_servers_left_over_by_a_dead_supervisor_are_ended_first(data: Path
         assert bystander.poll() is None
 
 
+async def test_a_pid_file_that_a_power_cut_left_empty_does_not_keep_postgres_away(
+    data: Path,
+) -> None:
+    (data / "postgres" / "postmaster.pid").touch()
+    async with Embedded(data, coordinators=0):
+        pass
+
+
 async def test_a_pid_file_that_names_another_process_does_not_keep_postgres_away(
     data: Path,
 ) -> None:
@@ -117,6 +125,14 @@ async def test_a_first_start_that_was_interrupted_begins_again(tmp_path: Path) -
     await postgres.start()
     await postgres.stop()
     assert not unfinished.exists()
+
+
+async def test_a_user_without_a_name_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1_234_567)
+    with pytest.raises(ServerError, match=r"user id 1234567 has no entry in /etc/passwd"):
+        await postgres_in(tmp_path / "postgres").start()
 
 
 async def test_data_of_another_postgres_version_is_explained(data: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,6 +116,22 @@ async def test_a_killed_up_takes_everything_with_it(data: Path) -> None:
     assert {"postgres", "nats-server"} < {process.name() for process in processes}
     assert up.end(signal.SIGKILL) == -signal.SIGKILL
     await eventually(lambda: not alive(processes), within_s=5)
+
+
+async def test_a_first_start_killed_at_any_moment_can_be_repeated(data: Path) -> None:
+    seed = random.randrange(1_000_000)
+    sys.stdout.write(f"seed {seed}\n")
+    moments = random.Random(seed)
+    processes: list[psutil.Process] = []
+    for _ in range(4):
+        up = Up(data, wait=False)
+        await eventually(up.tree)
+        await asyncio.sleep(moments.uniform(0, 0.8))
+        processes = up.tree()
+        up.end(signal.SIGKILL)
+    last = Up(data)
+    assert alive(processes) == []
+    assert last.end() == 0
 
 
 async def test_a_new_up_after_a_killed_one_has_its_data_and_urls(data: Path) -> None:
