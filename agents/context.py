@@ -39,7 +39,7 @@ class Context:
     outcome_unknown: bool = False
     deadline_at: float | None = None  # seconds since the epoch
     cancellation: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
-    beat: Callable[[], None] = field(default=_unheard, repr=False)
+    beat: Callable[[], object] = field(default=_unheard, repr=False)
 
     @property
     def operation_id(self) -> UUID:

@@ -141,8 +141,8 @@ class Pull:
 
     def _refill(self) -> None:
         self._next = None
-        if self._paused or not self._inbox or self._wire.closed:
-            return
+        if self._paused or not self._inbox or not self._wire.connected:
+            return  # a reconnect starts over
         room = self._free()
         batch = min(room - self._asked, BATCH_MAX)
         if batch <= 0 or self._asked * 2 > room:

@@ -1,12 +1,7 @@
-"""The thin layer over nats-py: plain callbacks in, joined writes out, one inbox for PubAcks.
+"""The link, with what every user of JetStream needs: confirmed stores, and requests.
 
-nats-py keeps connecting, authentication, TLS, reconnecting and every message that is not ours.
-The layer replaces its parser and hands it bytes through its buffer, so it touches private
-attributes (`_ps`, `_sid`, `_pending`, `_pending_data_size`, `_max_pending_size`,
-`_flush_queue`): nats-py is pinned, and the tests restart a server under this module.
-
-What always holds: `settled` of a store is called exactly once; whatever one turn of the loop
-publishes here leaves in one write, in order (but after what nats-py itself sent meanwhile).
+One inbox takes all PubAcks, a counter tells them apart, and nothing of an answer is parsed
+unless it is an error. What always holds: `settled` of a store is called exactly once.
 """
 
 from __future__ import annotations
@@ -15,18 +10,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import nats.errors
 import orjson
-from headway.agents.errors import HeadwayError
-from headway.agents.parser import ChunkParser, OnMessage
+from headway.agents.errors import HeadwayError, Unavailable
+from headway.agents.link import Link
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 STORE_TIMEOUT_S = 5.0
-FLUSH_TIMEOUT_S = 2
 
 UNCONFIRMED = 0  # code: the message may or may not have been stored
 TOO_LARGE = 413  # code: over the server's max_payload, so never sent
@@ -34,7 +26,6 @@ NO_STREAM = 503  # code: no stream takes this subject, or JetStream is not there
 
 Settled = Callable[["StoreError | None"], None]
 
-_CRLF = b"\r\n"
 _log = logging.getLogger("headway.agents.wire")
 
 
@@ -47,71 +38,20 @@ class StoreError(HeadwayError):
         self.text = text
 
 
-class Wire:
-    """One connection's messages. Subjects are not checked here: build them with `subjects`."""
+class Wire(Link):
+    """One connection's messages, stores and requests."""
 
     def __init__(self, nc: Client) -> None:
-        """Take over the parser of `nc`; give `disconnected` and `reconnected` to its connect."""
-        self._nc: Any = nc
-        self._routes: dict[bytes, OnMessage] = {}
-        self._subscriptions: dict[int, Subscription] = {}
-        self._nc._ps = ChunkParser(nc, self._routes)
-        self._outgoing: list[bytes] = []
+        super().__init__(nc)
         self._stores: dict[str, tuple[Settled, float]] = {}
         self._store_number = 0
         self._store_inbox = ""
         self._store_timer: asyncio.TimerHandle | None = None
-        self._on_reconnect: list[Callable[[], None]] = []
-        self._on_disconnect: list[Callable[[], None]] = []
 
     async def start(self) -> None:
         """Open the inbox for PubAcks; once, when `nc` is connected."""
-        self._loop = asyncio.get_running_loop()
         self._store_inbox = f"{self.new_inbox()}."
         await self.subscribe(f"{self._store_inbox}*", self._on_stored)
-
-    @property
-    def closed(self) -> bool:
-        return bool(self._nc.is_closed)
-
-    def new_inbox(self) -> str:
-        """A fresh subject that only this connection's user may listen on."""
-        return str(self._nc.new_inbox())
-
-    async def subscribe(self, subject: str, on_message: OnMessage, *, queue: str = "") -> int:
-        """Call `on_message` for each message from now on; nats-py replays it on reconnect."""
-        sid: int = self._nc._sid + 1  # known before the first message can come
-        self._routes[b"%d" % sid] = on_message
-        self._subscriptions[sid] = await self._nc.subscribe(subject, queue=queue)
-        return sid
-
-    async def unsubscribe(self, sid: int) -> None:
-        """End a subscription; what the server had sent before still reaches its callback."""
-        subscription = self._subscriptions.pop(sid)
-        try:
-            if not self._nc.is_closed:
-                self.hand_over()
-                await subscription.unsubscribe()
-            await self.flush()
-        except (TimeoutError, OSError, nats.errors.Error):
-            _log.debug("the server did not confirm the end of a subscription")
-        finally:
-            self._routes.pop(b"%d" % sid, None)
-
-    def publish(self, subject: str, payload: bytes, reply: str = "") -> None:
-        """Send at the end of this turn of the loop; while disconnected, after the reconnect.
-
-        Raises ConnectionError when closed, ValueError over the server's `max_payload`. Past
-        the buffer of a long disconnect messages are dropped: core NATS promises no more.
-        """
-        if self._nc.is_closed:
-            raise ConnectionError("the connection to NATS is closed")
-        if len(payload) > self._nc.max_payload:
-            raise ValueError(
-                f"{len(payload)} bytes are more than the server's max_payload of "
-                f"{self._nc.max_payload}; send a reference instead"
-            )
-        self._send(f"PUB {subject} {reply} {len(payload)}\r\n".encode(), payload)
 
     def store(
         self, subject: str, payload: bytes, settled: Settled, *, headers: bytes = b""
@@ -174,49 +114,14 @@ class Wire:
         answer: Msg = await self._nc.request(subject, payload, timeout=timeout)
         return answer
 
-    def on_reconnect(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` after each reconnect; returns what takes it off again."""
-        self._on_reconnect.append(callback)
-        return partial(self._on_reconnect.remove, callback)
-
-    def on_disconnect(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` after each loss of the connection; returns what takes it off again."""
-        self._on_disconnect.append(callback)
-        return partial(self._on_disconnect.remove, callback)
-
-    async def flush(self) -> None:
-        """Wait until the server has seen all that was published; not while disconnected.
-
-        Raises TimeoutError after FLUSH_TIMEOUT_S.
-        """
-        self.hand_over()
-        if not self._nc.is_connected:
-            return
-        written: asyncio.Future[None] = self._loop.create_future()
-        await self._nc._flush_queue.put(written)  # nats-py's ping overtakes what it has not written
-        await asyncio.wait_for(written, FLUSH_TIMEOUT_S)
-        await self._nc.flush(FLUSH_TIMEOUT_S)
-
-    def hand_over(self) -> None:
-        """Give what was published in this turn to nats-py now, as before a close."""
-        if not self._outgoing:
-            return
-        nc = self._nc
-        data = b"".join(self._outgoing)
-        self._outgoing.clear()
-        connected = nc.is_connected
-        if not connected and nc._pending_data_size + len(data) > nc._max_pending_size:
-            _log.warning("the buffer of a long disconnect is full: %d bytes dropped", len(data))
-            return
-        nc._pending.append(data)
-        nc._pending_data_size += len(data)
-        if connected and nc._flush_queue.empty():
-            nc._flush_queue.put_nowait(self._loop.create_future())
-
-    def discard(self) -> None:
-        """Drop what waits for a server that is away, as before a close."""
-        self._nc._pending.clear()
-        self._nc._pending_data_size = 0
+    async def ask(self, subject: str, payload: bytes, timeout: float) -> Msg:
+        """As `request`, but raises our Unavailable whatever the reason for no answer is."""
+        try:
+            return await self.request(subject, payload, timeout)
+        except nats.errors.NoRespondersError:
+            raise Unavailable(f"nobody listens on {subject}") from None
+        except (nats.errors.Error, TimeoutError) as error:
+            raise Unavailable(f"no answer on {subject} within {timeout:g} s: {error}") from error
 
     def give_up_stores(self, why: str) -> None:
         """Settle every store that waits for its PubAck as unconfirmed."""
@@ -227,16 +132,7 @@ class Wire:
     async def disconnected(self) -> None:
         """For nats-py's connect: the connection is lost, so no store will be confirmed."""
         self.give_up_stores("disconnected")
-        _call_all(self._on_disconnect)
-
-    async def reconnected(self) -> None:
-        """For nats-py's connect: the connection is there again, subscriptions replayed."""
-        _call_all(self._on_reconnect)
-
-    def _send(self, head: bytes, payload: bytes) -> None:
-        if not self._outgoing:
-            self._loop.call_soon(self.hand_over)
-        self._outgoing += (head, payload, _CRLF)
+        await super().disconnected()
 
     def _on_stored(self, subject: str, _reply: str, _headers: bytes, payload: bytes) -> None:
         entry = self._stores.pop(subject[len(self._store_inbox) :], None)
@@ -272,11 +168,3 @@ def _settle(settled: Settled, outcome: StoreError | None) -> None:
         settled(outcome)
     except Exception:
         _log.exception("the callback of a store failed")
-
-
-def _call_all(callbacks: Sequence[Callable[[], None]]) -> None:
-    for callback in tuple(callbacks):
-        try:
-            callback()
-        except Exception:
-            _log.exception("a connection listener failed")

@@ -1,14 +1,234 @@
-"""A connection of our own to the test's nats-server."""
+"""A connection, and a small stand-in for the coordinator: streams, commands, claims, events."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
+import orjson
 import pytest
+from harness.eventually import eventually
+from headway.agents import payloads
+from headway.agents.agent import Agent
 from headway.agents.connection import Connection, connect
+from headway.agents.identity import new_task_id
+from headway.agents.messages import Command, CommandData, Event, decode_event, encode
+from headway.agents.pull import ACK, Delivery, Pull
+from headway.agents.subjects import (
+    COMMANDS,
+    COMMANDS_STREAM,
+    COORDINATOR,
+    EVENTS,
+    EVENTS_STORED,
+    EVENTS_STREAM,
+    PAYLOADS_BUCKET,
+    api_subject,
+    command_subject,
+    commands_of_agent,
+)
+from headway.agents.views import ClaimReply, ClaimRequest, Presence
+from headway.agents.worker import Worker
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DiscardPolicy,
+    RetentionPolicy,
+    StreamConfig,
+    SubjectTransform,
+)
+
+ACK_WAIT_S = 0.6  # of the tests' consumers; workers are told
 
 
 @pytest.fixture
 async def connection(nats_url: str) -> AsyncIterator[Connection]:
     async with await connect(nats_url, name="test") as connection:
         yield connection
+
+
+class StandIn:
+    """Publishes commands, grants claims, and keeps every event that was stored."""
+
+    def __init__(self, connection: Connection, agents: tuple[str, ...]) -> None:
+        self.connection = connection
+        self.wire = connection.wire
+        self.agents = agents
+        self.events: list[Event] = []
+        self.event_subjects: list[str] = []
+        self.claims: list[ClaimRequest] = []
+        self.presences: list[Presence] = []
+        self.decide: Callable[[ClaimRequest], ClaimReply | None] = lambda claim: ClaimReply(
+            granted=True, epoch=claim.epoch + 1
+        )
+        self._pull = Pull(self.wire, EVENTS_STREAM, COORDINATOR, self._on_event, lambda: 1000)
+        self._pulling: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        await self.declare()
+        await self.wire.subscribe(api_subject("claim"), self._on_claim)
+        await self.wire.subscribe("hw.presence.*", self._on_presence)
+        self._pulling = asyncio.create_task(self._pull.run())
+
+    async def stop(self) -> None:
+        assert self._pulling is not None
+        self._pulling.cancel()
+        await asyncio.wait({self._pulling})
+
+    async def declare(self) -> None:
+        """Make the streams, the consumers and the bucket, as the coordinator would."""
+        js = self.connection.nc.jetstream()
+        await js.add_stream(
+            StreamConfig(
+                name=COMMANDS_STREAM,
+                subjects=[COMMANDS],
+                retention=RetentionPolicy.WORK_QUEUE,
+                max_msgs_per_subject=1,
+                discard=DiscardPolicy.NEW,
+                discard_new_per_subject=True,
+            )
+        )
+        await js.add_stream(
+            StreamConfig(
+                name=EVENTS_STREAM,
+                subjects=[EVENTS],
+                retention=RetentionPolicy.WORK_QUEUE,
+                subject_transform=SubjectTransform("hw.events.*.*", EVENTS_STORED),
+            )
+        )
+        for agent in self.agents:
+            await js.add_consumer(
+                COMMANDS_STREAM,
+                ConsumerConfig(
+                    durable_name=agent,
+                    ack_policy=AckPolicy.EXPLICIT,
+                    ack_wait=ACK_WAIT_S,
+                    filter_subject=commands_of_agent(agent),
+                ),
+            )
+        await js.add_consumer(
+            EVENTS_STREAM,
+            ConsumerConfig(durable_name=COORDINATOR, ack_policy=AckPolicy.EXPLICIT, ack_wait=5),
+        )
+        await js.create_object_store(PAYLOADS_BUCKET)
+
+    async def command(self, agent: str, action: str, **changes: Any) -> Command:
+        """Publish a command; `data` by reference if it is large."""
+        fields: dict[str, Any] = {
+            "task": str(new_task_id()),
+            "saga": "order",
+            "step": "pay",
+            "phase": "action",
+            "attempt": 1,
+            "epoch": 0,
+            "traceparent": "",
+            "data": CommandData(),
+        }
+        fields |= changes
+        kind = "execute" if fields["phase"] == "action" else "compensate"
+        command = Command(
+            id=f"{fields['task']}.{fields['step']}.{fields['attempt']}",
+            type=f"headway.command.{kind}",  # type: ignore[arg-type]
+            **fields,
+        )
+        data = orjson.dumps(command.data)
+        if len(data) > 262_144:
+            command.dataref, command.datadigest = await payloads.put(
+                self.connection.nc, command.task, data
+            )
+            command.data = None
+        subject = command_subject(agent, action, command.task, command.step)
+        await self.publish(subject, encode(command))
+        return command
+
+    async def publish(self, subject: str, body: bytes) -> None:
+        assert await self.wire.store_all([(subject, body)]) == [None]
+
+    async def event(self, command: Command, kind: str) -> Event:
+        """The first event of `command`'s attempt whose type ends in `kind`, once it is there."""
+        await eventually(lambda: self.of(command, kind), what=f"a {kind} event")
+        return self.of(command, kind)[0]
+
+    def of(self, command: Command, kind: str = "") -> list[Event]:
+        return [
+            each
+            for each in self.events
+            if (each.task, each.step, each.phase, each.attempt)
+            == (command.task, command.step, command.phase, command.attempt)
+            and each.type.endswith(kind)
+        ]
+
+    async def queued(self) -> int:
+        """How many commands are in the stream: waiting, or being worked on."""
+        info = await self.connection.nc.jetstream().stream_info(COMMANDS_STREAM)
+        return info.state.messages
+
+    async def all_acked(self) -> None:
+        async def empty() -> bool:
+            return await self.queued() == 0
+
+        await eventually(empty, what="an empty command stream")
+
+    def _on_event(self, delivery: Delivery) -> None:
+        self.event_subjects.append(delivery.subject)
+        self.events.append(decode_event(delivery.body))
+        self.wire.publish(delivery.reply, ACK)
+
+    def _on_claim(self, _subject: str, reply: str, _headers: bytes, body: bytes) -> None:
+        claim = ClaimRequest.model_validate_json(body)
+        self.claims.append(claim)
+        answer = self.decide(claim)
+        if answer is not None:
+            self.wire.publish(reply, answer.model_dump_json().encode())
+
+    def _on_presence(self, _subject: str, _reply: str, _headers: bytes, body: bytes) -> None:
+        self.presences.append(Presence.model_validate_json(body))
+
+
+@pytest.fixture
+async def standin(nats_url: str) -> AsyncIterator[StandIn]:
+    async with await connect(nats_url, name="stand-in") as connection:
+        standin = StandIn(connection, ("payments",))
+        await standin.start()
+        yield standin
+        await standin.stop()
+
+
+class Running:
+    """A worker at work on a connection of its own."""
+
+    def __init__(self, connection: Connection, worker: Worker) -> None:
+        self.connection = connection
+        self.worker = worker
+        self.stop = asyncio.Event()
+        self.task = asyncio.create_task(worker.run(self.stop))
+
+    async def end(self) -> None:
+        self.stop.set()
+        await self.task
+        await self.connection.close()
+
+    async def die(self) -> None:
+        """Vanish as by SIGKILL: the connection is cut, nothing is said."""
+        self.connection.nc._transport.close()  # type: ignore[union-attr]
+        self.connection.nc._status = self.connection.nc.CLOSED
+        self.task.cancel()
+        await asyncio.wait({self.task})
+
+
+@pytest.fixture
+async def work(nats_url: str) -> AsyncIterator[Callable[..., Any]]:
+    running: list[Running] = []
+    numbers = itertools.count(1)
+
+    async def start(agent: Agent, **options: Any) -> Running:
+        connection = await connect(nats_url, name=f"worker {next(numbers)}")
+        options = {"ack_wait_s": ACK_WAIT_S, "grace_s": 0.5} | options
+        running.append(Running(connection, Worker(connection, agent, **options)))
+        return running[-1]
+
+    yield start
+    for each in running:
+        if not each.task.done():
+            await each.end()

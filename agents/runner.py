@@ -1,0 +1,109 @@
+"""Running agents as a process: find them by name, connect, work until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from headway.agents.agent import Agent
+from headway.agents.connection import connect
+from headway.agents.errors import DeclarationError
+from headway.agents.worker import CONCURRENCY, GRACE_S, Worker
+
+try:
+    import uvloop
+except ImportError:  # an extra speed, not a need
+    uvloop = None  # type: ignore[assignment]
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+YOUNG_OBJECTS = 50_000  # between two collections: messages make many short-lived objects
+
+_log = logging.getLogger("headway.agents.runner")
+
+
+def load(target: str) -> Agent:
+    """The agent that `module:name` stands for, as seen from the current directory.
+
+    Raises DeclarationError that says which part is wrong; an error inside the module itself
+    comes as it is.
+    """
+    module_name, colon, name = target.partition(":")
+    if not (module_name and colon and name):
+        raise DeclarationError(f"{target!r} is not MODULE:NAME, for example shop.payments:payments")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the module is there, and misses one of its own imports
+        raise DeclarationError(
+            f"there is no module {error.name!r} to load {target!r} from; "
+            f"looked in {os.getcwd()} and the installed packages"
+        ) from error
+    found = getattr(module, name, None)
+    if isinstance(found, Agent):
+        return found
+    agents = sorted(key for key, value in vars(module).items() if isinstance(value, Agent))
+    there = f"its agents are: {', '.join(agents)}" if agents else "it has no agents"
+    what = "nothing" if found is None else f"a {type(found).__name__}, not an Agent,"
+    raise DeclarationError(f"module {module_name!r} has {what} named {name!r}; {there}")
+
+
+async def serve(
+    agents: Sequence[Agent],
+    url: str,
+    *,
+    concurrency: int = CONCURRENCY,
+    grace_s: float = GRACE_S,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Work for all `agents` on one connection until SIGTERM, SIGINT or `stop`.
+
+    Waits for a server that is not there yet. A second signal ends the process at once.
+    """
+    stop = stop or asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: signal.Signals) -> None:
+        _log.info("%s: stopping", number.name)
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
+        stop.set()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+    name = "agents " + ", ".join(agent.name for agent in agents)
+    connecting = asyncio.ensure_future(connect(url, name=name, wait=True))
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({connecting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not connecting.done():
+        connecting.cancel()
+        return
+    async with connecting.result() as connection, asyncio.TaskGroup() as group:
+        for agent in agents:
+            worker = Worker(connection, agent, concurrency=concurrency, grace_s=grace_s)
+            group.create_task(worker.run(stop))
+
+
+def run(
+    agents: Sequence[Agent],
+    url: str,
+    *,
+    concurrency: int = CONCURRENCY,
+    grace_s: float = GRACE_S,
+) -> None:
+    """`serve` as the main thing of this process, tuned for it (uvloop if it is installed)."""
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
+    new_loop = None if uvloop is None else uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(serve(agents, url, concurrency=concurrency, grace_s=grace_s))

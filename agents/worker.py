@@ -1,0 +1,198 @@
+"""The worker: pulls an agent's commands, starts their attempts, and stops without losing one.
+
+A first delivery runs at once, in one task. A command that may have been run before (delivered
+again, published again, or old) is claimed first. Junk on the command subject is taken out with
+a reason and never stops the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import time
+from uuid import UUID
+
+from headway.agents.agent import Agent
+from headway.agents.attempt import Attempt, Station
+from headway.agents.connection import Connection
+from headway.agents.errors import InvalidInput
+from headway.agents.messages import Command, decode_command
+from headway.agents.presence import PresenceTeller
+from headway.agents.pull import ACK_WAIT_S, NAK, Delivery, Pull, term
+from headway.agents.subjects import (
+    COMMANDS_STREAM,
+    CommandSubject,
+    SubjectError,
+    parse_command_subject,
+    stops_of_agent,
+)
+from headway.agents.views import Presence
+
+OLD_COMMAND_S = 30.0  # an older one may have been given up and answered meanwhile
+CONCURRENCY = 64
+GRACE_S = 10.0
+CLEAN_UP_S = 1.0  # for handlers to notice that they were cancelled
+
+_log = logging.getLogger("headway.agents.worker")
+
+
+class Worker:
+    """One instance of `agent`: at most `concurrency` handlers at a time.
+
+    `ack_wait_s` is that of the agent's consumer; a sign of life is sent three times as often.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        agent: Agent,
+        *,
+        concurrency: int = CONCURRENCY,
+        grace_s: float = GRACE_S,
+        ack_wait_s: float = ACK_WAIT_S,
+    ) -> None:
+        self.name = f"{_word(socket.gethostname())}-{os.getpid()}-{secrets.token_hex(3)}"
+        self._connection = connection
+        self._wire = connection.wire
+        self._agent = agent
+        self._slots = concurrency
+        self._grace_s = grace_s
+        self._keep_every_s = ack_wait_s / 3
+        self._attempts: set[Attempt] = set()
+        self._current: dict[str, Attempt] = {}  # by subject: the latest of each command
+        self._through = asyncio.Event()  # set whenever an attempt is over
+        self._stopping = False
+        self._pull = Pull(self._wire, COMMANDS_STREAM, agent.name, self._on_delivery, self._free)
+        self._presence = PresenceTeller(self._wire, self._look)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then finish within `grace_s` and hand back the rest."""
+        self._station = Station(
+            self._connection,
+            self._agent,
+            self.name,
+            f"/headway/agents/{self._agent.name}/{self.name}",
+            asyncio.get_running_loop(),
+        )
+        hints = await self._wire.subscribe(stops_of_agent(self._agent.name), self._on_stop_hint)
+        forget = self._wire.on_reconnect(self._keep_all)
+        _log.info("agent %s works as %s", self._agent.name, self.name)
+        try:
+            async with asyncio.TaskGroup() as group:
+                pulling = group.create_task(self._pull.run())
+                background = [
+                    group.create_task(self._keep_for_ever()),
+                    group.create_task(self._presence.run()),
+                ]
+                await stop.wait()
+                await self._wind_down(pulling)
+                for task in background:
+                    task.cancel()
+        finally:
+            self._stopping = True
+            forget()
+            await self._hand_back_the_rest()
+            await self._wire.unsubscribe(hints)
+            _log.info("agent %s (%s) stopped", self._agent.name, self.name)
+
+    async def _wind_down(self, pulling: asyncio.Task[None]) -> None:
+        """Take nothing new, and give the handlers that run their time."""
+        self._stopping = True
+        self._presence.say()
+        pulling.cancel()
+        await asyncio.wait({pulling})
+        deadline = time.monotonic() + self._grace_s
+        while self._attempts and (left_s := deadline - time.monotonic()) > 0:
+            self._through.clear()
+            try:
+                await asyncio.wait_for(self._through.wait(), left_s)
+            except TimeoutError:
+                break
+
+    async def _hand_back_the_rest(self) -> None:
+        rest = list(self._attempts)
+        if not rest:
+            return
+        _log.warning("agent %s: %d commands handed back", self._agent.name, len(rest))
+        for attempt in rest:
+            attempt.hand_back()
+        await asyncio.wait({attempt.work for attempt in rest}, timeout=CLEAN_UP_S)
+
+    def _free(self) -> int:
+        return self._slots - len(self._attempts)
+
+    def _on_delivery(self, delivery: Delivery) -> None:
+        current = self._current.get(delivery.subject)
+        if current is not None and current.settlement.is_of(delivery):
+            current.settlement.adopt(delivery)
+            return
+        if self._stopping or len(self._attempts) >= self._slots:
+            self._wire.publish(delivery.reply, NAK)
+            return
+        try:
+            subject, command = _read(delivery)
+        except (SubjectError, InvalidInput) as error:
+            _log.warning("%s: refused: %s", delivery.subject, error)
+            self._wire.publish(delivery.reply, term(str(error)))
+            return
+        attempt = Attempt(self._station, delivery, subject, command, self._on_through)
+        self._attempts.add(attempt)
+        self._current[delivery.subject] = attempt
+        age_s = time.time() - delivery.stored_at_ms / 1000
+        fresh = delivery.delivered == 1 and command.epoch == 0 and age_s <= OLD_COMMAND_S
+        attempt.start(claimed=fresh)
+
+    def _on_through(self, attempt: Attempt) -> None:
+        self._attempts.discard(attempt)
+        if self._current.get(attempt.subject) is attempt:
+            del self._current[attempt.subject]
+        self._through.set()
+        self._pull.freed()
+
+    def _on_stop_hint(self, subject: str, _reply: str, _headers: bytes, _body: bytes) -> None:
+        task = subject.rpartition(".")[2]
+        for attempt in self._attempts:
+            if attempt.task_token == task:
+                attempt.cancellation.set()
+
+    def _keep_all(self) -> None:
+        for attempt in self._attempts:
+            attempt.settlement.keep()
+
+    async def _keep_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._keep_every_s)
+            if self._wire.connected:
+                self._keep_all()
+
+    def _look(self) -> Presence:
+        return Presence(
+            agent=self._agent.name,
+            worker=self.name,
+            actions=sorted(self._agent.handlers),
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            busy=len(self._attempts),
+            slots=self._slots,
+            stopping=self._stopping,
+        )
+
+
+def _read(delivery: Delivery) -> tuple[CommandSubject, Command]:
+    """The command, checked against its subject; SubjectError or InvalidInput says what is wrong."""
+    subject = parse_command_subject(delivery.subject)
+    command = decode_command(delivery.body)
+    if (command.task, command.step) != (subject.task, subject.step):
+        raise InvalidInput("the command names another task or step than its subject does")
+    try:
+        UUID(command.task)
+    except ValueError as error:
+        raise InvalidInput(f"task: {error}") from error
+    return subject, command
+
+
+def _word(text: str) -> str:
+    return "".join(each if each.isascii() and each.isalnum() else "-" for each in text)[:32]
