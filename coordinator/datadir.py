@@ -36,7 +36,7 @@ LOCK = "lock"
 SECRETS = "secrets.json"
 PORTS = "ports.json"
 DISCARDED = "discarded"
-CONTENTS = (SECRETS, PORTS, CONNECTIONS, "nats", "postgres", "logs")
+CONTENTS = (SECRETS, PORTS, CONNECTIONS, "nats", "postgres", "postgres-unfinished", "logs")
 SECRET_BYTES = 24
 
 _log = logging.getLogger("headway.coordinator.datadir")

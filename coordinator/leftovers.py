@@ -2,8 +2,8 @@
 
 The kernel ends children with their parent on Linux only, and PostgreSQL's workers may outlive
 their killed postmaster by as long as their query runs. Two servers on one directory would destroy
-it. A leftover is known by its program and by working in the directory that it serves, so no other
-process is ever taken for one, whatever its pid.
+it. So every server carries the identity of its directory in its command line, which all users can
+read: root in a container, for one, may not see where the processes of others work.
 """
 
 from __future__ import annotations
@@ -20,13 +20,22 @@ POLL_S = 0.01
 _log = logging.getLogger("headway.coordinator.leftovers")
 
 
+def server_identity(directory: Path) -> str:
+    """What the server of `directory` is called, unlike that of any other on this machine.
+
+    A copy of the directory has another identity; none is the beginning of another.
+    """
+    status = directory.stat()
+    return f"headway-{status.st_dev:x}-{status.st_ino:016x}"
+
+
 async def end_leftovers(program: str, directory: Path) -> None:
-    """Kill every `program` that works in `directory`; returns when none is left.
+    """Kill every `program` that serves `directory`; returns when none is left.
 
     The servers recover from a kill, and nobody who knows their clients is there to do better.
     """
     killed: set[int] = set()
-    while left := _at_work(program, directory):
+    while left := _serving(program, directory):
         for process in left:
             if process.pid not in killed:
                 killed.add(process.pid)
@@ -35,15 +44,17 @@ async def end_leftovers(program: str, directory: Path) -> None:
         await asyncio.sleep(POLL_S)
 
 
-def _at_work(program: str, directory: Path) -> list[psutil.Process]:
-    home = str(directory.resolve())
-    return [process for process in psutil.process_iter() if _serves(process, program, home)]
+def _serving(program: str, directory: Path) -> list[psutil.Process]:
+    if not directory.exists():
+        return []
+    identity = server_identity(directory)
+    return [process for process in psutil.process_iter() if _is(process, program, identity)]
 
 
-def _serves(process: psutil.Process, program: str, home: str) -> bool:
+def _is(process: psutil.Process, program: str, identity: str) -> bool:
     try:
-        return process.name() == program and process.cwd() == home
-    except psutil.Error:  # ended meanwhile, or of a user whose processes are none of ours
+        return process.name() == program and identity in " ".join(process.cmdline())
+    except psutil.Error:  # ended meanwhile
         return False
 
 

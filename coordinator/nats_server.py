@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nats.errors
 from headway.coordinator.binaries import nats_server_program
-from headway.coordinator.leftovers import end_leftovers
+from headway.coordinator.leftovers import end_leftovers, server_identity
 from headway.coordinator.logfile import LogFile
 from headway.coordinator.process import Launch
 from headway.coordinator.serveruser import ServerUser
@@ -28,7 +28,6 @@ JETSTREAM_INFO = "$JS.API.INFO"
 SERVICE_ERROR = "Nats-Service-Error-Code"
 
 CONFIG = """\
-server_name: headway
 listen: "127.0.0.1:{port}"
 http: "127.0.0.1:{monitoring_port}"
 authorization {{ user: "{user}", password: "{password}" }}
@@ -70,7 +69,7 @@ class NatsServer:
         )
 
     async def end_leftovers(self) -> None:
-        """End every nats-server that works in this directory, whoever started it."""
+        """End every nats-server that serves this directory, whoever started it."""
         await end_leftovers(PROGRAM, self._directory)
 
     async def prepare(self) -> None:
@@ -87,8 +86,9 @@ class NatsServer:
                 self._run_as.own(descriptor)
 
     def launch(self) -> Launch:
+        program = str(nats_server_program(self._run_as))
         return Launch(
-            argv=(str(nats_server_program(self._run_as)), "-c", "nats.conf"),
+            argv=(program, "-c", "nats.conf", "--name", server_identity(self._directory)),
             env={},
             cwd=self._directory,
             run_as=self._run_as,

@@ -18,7 +18,7 @@ import asyncpg
 import psutil
 import pytest
 from harness.eventually import eventually
-from harness.services import nats_in, postgres_in
+from harness.services import RunningNats, nats_in, postgres_in
 from harness.up import STANDIN, alive
 from headway.coordinator.datadir import DataDirectoryError
 from headway.coordinator.embedded import Embedded, reset
@@ -86,17 +86,18 @@ async def test_a_program_that_is_not_there_is_explained(data: Path) -> None:
         await Embedded(data, coordinator_command=["/no/such/program"]).start()
 
 
-async def test_servers_left_over_by_a_dead_supervisor_are_ended_first(data: Path) -> None:
+async def test_servers_left_over_by_a_dead_supervisor_are_ended_first_and_no_others(
+    data: Path, nats_server: RunningNats
+) -> None:
     nats, postgres = nats_in(data / "nats"), postgres_in(data / "postgres")
     await nats.start()
     left = start_process(postgres.server.launch(), postgres.server.log)
     await eventually((data / "postgres" / "postmaster.pid").exists)
-    with _bystander(cwd=data / "nats") as bystander:
-        async with Embedded(data, coordinators=0) as embedded:
-            assert not nats.running
-            assert not left.running
-            await embedded.processes["postgres"].server.wait_ready()
-        assert bystander.poll() is None
+    async with Embedded(data, coordinators=0) as embedded:
+        assert not nats.running
+        assert not left.running
+        await embedded.processes["postgres"].server.wait_ready()
+    assert nats_server.running
 
 
 async def test_a_pid_file_that_a_power_cut_left_empty_does_not_keep_postgres_away(
@@ -196,9 +197,9 @@ async def _kill_and_see_it_back(process: Supervised) -> None:
 
 
 @contextlib.contextmanager
-def _bystander(cwd: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def _bystander() -> Iterator[subprocess.Popen[bytes]]:
     """A process of the servers' user that is none of ours."""
     user = server_user()
-    with subprocess.Popen(["sleep", "60"], cwd=cwd, user=user.uid if user else None) as process:
+    with subprocess.Popen(["sleep", "60"], user=user.uid if user else None) as process:
         yield process
         process.kill()
