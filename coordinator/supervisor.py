@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import time
+from signal import strsignal
 from typing import Protocol
 
 from headway.coordinator.logfile import LogFile
@@ -161,7 +161,7 @@ class Supervised:
 
     def _say_ended(self, process: Process, status: int, pause: float) -> None:
         name, log = self.server.name, self.server.log
-        how = signal.Signals(-status).name if status < 0 else f"status {status}"
+        how = f"status {status}" if status >= 0 else f"signal {-status}, {strsignal(-status)}"
         _log.warning("%s (%d) ended with %s; again in %g s", name, process.pid, how, pause)
         if pause:
             _log.warning("%s falls over again and again; %s", name, _end_of(log))
