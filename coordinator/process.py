@@ -29,8 +29,8 @@ from headway.agents.errors import HeadwayError
 from headway.coordinator.logfile import LogFile
 from headway.coordinator.serveruser import ServerUser
 
-EXIT_POLL_S = 0.02
-"""How often a running child is looked at; works on every platform, loop and Python version."""
+EXIT_POLL_MIN_S, EXIT_POLL_MAX_S = 0.005, 0.1
+"""How often a child is looked at, often at first; works with every platform, loop and Python."""
 
 PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -72,11 +72,13 @@ class Process:
 
     async def exited(self) -> int:
         """Wait for the end; the exit status, negative when a signal ended it."""
+        pause = EXIT_POLL_MIN_S
         while True:
             status = self._popen.poll()
             if status is not None:
                 return status
-            await asyncio.sleep(EXIT_POLL_S)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, EXIT_POLL_MAX_S)
 
     async def stop(self, grace_s: float) -> None:
         """Ask the child to end, and kill it when `grace_s` seconds have not sufficed."""

@@ -55,7 +55,7 @@ class Up:
     def child(self, program: str) -> psutil.Process | None:
         """The supervised process whose command has `program` in it, if it runs now."""
         children = alive(psutil.Process(self.process.pid).children())
-        return next((each for each in children if program in " ".join(each.cmdline()[:3])), None)
+        return next((each for each in children if _is(each, program)), None)
 
     def end(self, how: signal.Signals = signal.SIGTERM, within_s: float = 20.0) -> int:
         """Send a signal, wait for the end, and return the exit status."""
@@ -70,6 +70,13 @@ class Up:
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
     """Those of `processes` that still run; an unreaped zombie does not."""
     return [each for each in processes if _runs(each)]
+
+
+def _is(process: psutil.Process, program: str) -> bool:
+    try:
+        return program in " ".join(process.cmdline()[:3])
+    except psutil.Error:  # ended meanwhile
+        return False
 
 
 def _runs(process: psutil.Process) -> bool:
