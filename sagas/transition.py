@@ -166,8 +166,8 @@ def _actions(before: Task | None, events: Iterable[e.Event]) -> Iterable[Action]
                 yield Withdraw(event.step, event.phase)
                 if event.phase is Phase.ACTION:
                     yield Stop(event.step)
-            case e.StepCompleted():
+            case e.StepCompleted() | e.StepCompensated():
                 if before is not None and before.steps[event.step].attempt > event.attempt:
-                    yield Withdraw(event.step, Phase.ACTION)
+                    yield Withdraw(event.step, before.steps[event.step].phase)
             case _:
                 pass
