@@ -10,6 +10,7 @@ from headway.sagas.deadlines import closes_at, lapsed
 from headway.sagas.progress import Progress
 from headway.sagas.task import Phase, StepStatus, TaskStatus
 
+RETRY_AFTER_MAX_MS = 31 * 86_400_000  # however long an agent asks to be left alone
 CLAIMS_MAX = 5  # take-overs of one attempt before its outcome is called unknown
 
 _FINAL_TIMEOUTS = frozenset({"stop", "abandoned", "schedule_to_close"})
@@ -143,8 +144,11 @@ def _after(progress: Progress, name: str, ending: _Ending) -> tuple[StepStatus, 
     count = state.attempt - state.spent
     if not ending.retryable or not policy.allows(count, ending.error_type):
         return ended, 0
-    delay = ending.retry_after_ms
-    retry_at = ending.at + (policy.delay_ms(count, ending.jitter) if delay is None else delay)
+    if ending.retry_after_ms is None:
+        delay = policy.delay_ms(count, ending.jitter)
+    else:
+        delay = min(max(ending.retry_after_ms, 0), RETRY_AFTER_MAX_MS)
+    retry_at = ending.at + delay
     closing = closes_at(step, state)
     if closing is not None and retry_at >= closing:
         return ended, 0
