@@ -42,7 +42,8 @@ def recover(progress: Progress, at: int, reason: str, *, step: str = "", by: str
         if state.status is StepStatus.SCHEDULED and state.outstanding:
             stopping[name] = stop_by(progress.definition.steps[name], at)
         elif state.status is StepStatus.SCHEDULED:
-            closing[name] = StepStatus.UNKNOWN if state.uncertain else StepStatus.FAILED
+            matters = state.uncertain and not progress.definition.steps[name].read_only
+            closing[name] = StepStatus.UNKNOWN if matters else StepStatus.FAILED
     progress.record(e.RecoveryStarted(at, reason, step, by, stopping, closing))
 
 

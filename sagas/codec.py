@@ -26,6 +26,7 @@ _EVENT_TYPES: dict[str, type[e.Event]] = {
         e.RecoveryStarted,
         e.StepCompensated,
         e.LateSuccess,
+        e.EmptyDoubted,
         e.TaskSucceeded,
         e.TaskCompensated,
         e.TaskParked,

@@ -124,10 +124,10 @@ class StepCompensated:
 
 @dataclass(frozen=True, slots=True)
 class LateSuccess:
-    """An action's success that came when its step was already under compensation.
+    """An action's success that came when its task had gone on without it.
 
-    `incident`: the compensation had answered that there was nothing to undo; `again`: it is
-    therefore to be compensated once more.
+    `incident`: its compensation had found nothing to undo, or it had been reported to have left
+    nothing; `again`: it is therefore to be compensated once more.
     """
 
     at: int
@@ -136,6 +136,17 @@ class LateSuccess:
     incident: bool = False
     again: bool = False
     result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyDoubted:
+    """A compensation's answer that there was nothing to undo, though it may have been sent before
+    the action's success, which is known by now. An incident; the step is compensated once more.
+    """
+
+    at: int
+    step: str
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +183,7 @@ class TaskResumed:
 
 @dataclass(frozen=True, slots=True)
 class StepSettled:
-    """A person stated how a stuck step really ended."""
+    """A person stated how a stuck step really ended. `empty`: there was nothing to compensate."""
 
     at: int
     step: str
@@ -180,6 +191,7 @@ class StepSettled:
     by: str
     reason: str = ""
     result: Any = None
+    empty: bool = False
 
 
 Event = (
@@ -195,6 +207,7 @@ Event = (
     | RecoveryStarted
     | StepCompensated
     | LateSuccess
+    | EmptyDoubted
     | TaskSucceeded
     | TaskCompensated
     | TaskParked

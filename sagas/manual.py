@@ -20,8 +20,9 @@ def settle(progress: Progress, happened: i.Settle) -> None:
     """Take a person's word for how a stuck step ended."""
     if not _stuck_steps(progress, happened.step):
         return
+    empty = False
     if progress.task.status is TaskStatus.FAILED_TO_COMPENSATE:
-        status = StepStatus.COMPENSATED
+        status, empty = StepStatus.COMPENSATED, happened.outcome == "did_not_happen"
     elif happened.outcome == "happened":
         status = StepStatus.COMPLETED
     elif happened.step == progress.definition.pivot:
@@ -34,7 +35,13 @@ def settle(progress: Progress, happened: i.Settle) -> None:
         return
     progress.record(
         e.StepSettled(
-            happened.at, happened.step, status, happened.by, happened.reason, happened.result
+            happened.at,
+            happened.step,
+            status,
+            happened.by,
+            happened.reason,
+            happened.result,
+            empty,
         )
     )
 

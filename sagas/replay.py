@@ -55,6 +55,8 @@ def fold(task: Task, event: e.Event) -> Task:
             return _recovering(task, event)
         case e.LateSuccess():
             return _late(task, event)
+        case e.EmptyDoubted():
+            return _doubted(task, event)
         case e.StepSettled():
             return _settled(task, event)
         case _:
@@ -150,6 +152,7 @@ def _dispatched(state: StepState, event: e.AttemptDispatched) -> StepState:
         actions=event.attempt if acting else state.actions,
         uncertain=state.uncertain,
         known=state.known,
+        doubted=state.doubted,
         error=state.error,
         result=state.result,
     )
@@ -195,25 +198,38 @@ def _recovering(task: Task, event: e.RecoveryStarted) -> Task:
     for name, stop_by in event.stopping.items():
         steps[name] = replace(steps[name], stop_by=stop_by)
     for name, status in event.closing.items():
-        steps[name] = replace(steps[name], status=status, **_AT_REST)
+        uncertain = steps[name].uncertain and _may_matter(status)
+        steps[name] = replace(steps[name], status=status, uncertain=uncertain, **_AT_REST)
     return Task(TaskStatus.COMPENSATING, task.version + 1, steps, event.reason, task.incident)
 
 
 def _late(task: Task, event: e.LateSuccess) -> Task:
     state = replace(task.steps[event.step], known=True, result=event.result)
+    if state.phase is Phase.COMPENSATION:
+        state = replace(state, doubted=state.attempt)
     if event.again:
-        state = replace(
-            state,
-            status=StepStatus.COMPENSATING,
-            empty=False,
-            spent=state.attempt,
-            retry_at=event.at,
-        )
+        state = _once_more(state, event.at)
     after = _step(task, event.step, state)
     if not event.incident:
         return after
-    incident = f"step {event.step} took effect after its compensation had found nothing to undo"
+    before = "its compensation had found nothing to undo"
+    if state.phase is Phase.ACTION:
+        before = "it had been reported to have left nothing"
+    return replace(after, incident=f"step {event.step} took effect after {before}")
+
+
+def _doubted(task: Task, event: e.EmptyDoubted) -> Task:
+    after = _step(task, event.step, _once_more(task.steps[event.step], event.at))
+    incident = f"step {event.step} took effect though its compensation found nothing to undo"
     return replace(after, incident=incident)
+
+
+def _once_more(state: StepState, at: int) -> StepState:
+    """A further series of compensations, due at once."""
+    at_rest = {**_AT_REST, "retry_at": at}
+    return replace(
+        state, status=StepStatus.COMPENSATING, empty=False, spent=state.attempt, **at_rest
+    )
 
 
 def _settled(task: Task, event: e.StepSettled) -> Task:
@@ -222,6 +238,7 @@ def _settled(task: Task, event: e.StepSettled) -> Task:
         task.steps[event.step],
         status=event.status,
         uncertain=False,
+        empty=event.empty,
         known=completed or task.steps[event.step].known,
         result=event.result if completed else task.steps[event.step].result,
         **_AT_REST,

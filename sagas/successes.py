@@ -2,7 +2,9 @@
 
 The first success of any attempt wins. One that comes when its step is already under compensation
 is recorded and changes nothing, unless the compensation had answered that there was nothing to
-undo: then there is an effect left, and the step is compensated again.
+undo: then there is an effect left, and the step is compensated again. In which order the two
+answers arrive makes no difference. A pivot that turns out to have happened while its task is
+being undone cannot be undone itself: it is an incident.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ from __future__ import annotations
 from headway.sagas import events as e
 from headway.sagas import inputs as i
 from headway.sagas.progress import Progress
-from headway.sagas.task import UNDER_COMPENSATION, Phase, StepStatus
+from headway.sagas.task import UNDER_COMPENSATION, Phase, StepStatus, TaskStatus
 
 
 def succeeded(progress: Progress, happened: i.Succeeded) -> None:
     if happened.phase is Phase.COMPENSATION:
         _compensation_succeeded(progress, happened)
-    elif progress.state(happened.step).status in UNDER_COMPENSATION or progress.task.ended:
+    elif _is_too_late(progress, happened.step):
         _late_success(progress, happened)
     elif progress.state(happened.step).status is not StepStatus.COMPLETED:
         _resume(progress, happened)
@@ -25,10 +27,25 @@ def succeeded(progress: Progress, happened: i.Succeeded) -> None:
         )
 
 
+def _is_too_late(progress: Progress, step: str) -> bool:
+    """Whether the task has gone on without this action: undone it, ended, or turned around."""
+    task = progress.task
+    turned = task.status in (TaskStatus.COMPENSATING, TaskStatus.FAILED_TO_COMPENSATE)
+    return (
+        task.ended
+        or task.steps[step].status in UNDER_COMPENSATION
+        or (turned and step == progress.definition.pivot)
+    )
+
+
 def _compensation_succeeded(progress: Progress, happened: i.Succeeded) -> None:
     state = progress.state(happened.step)
-    if state.status is StepStatus.COMPENSATED or happened.attempt <= state.spent:
-        return  # repeated, or the answer to an earlier series that was not enough
+    if state.status is StepStatus.COMPENSATED:
+        return
+    if happened.empty and happened.attempt <= state.doubted:
+        if progress.is_current(happened):
+            progress.record(e.EmptyDoubted(happened.at, happened.step, happened.attempt))
+        return
     _resume(progress, happened)
     progress.record(e.StepCompensated(happened.at, happened.step, happened.attempt, happened.empty))
 
@@ -37,10 +54,11 @@ def _late_success(progress: Progress, happened: i.Succeeded) -> None:
     state = progress.state(happened.step)
     if state.known:
         return
-    incident = state.status is StepStatus.FAILED or (
-        state.status is StepStatus.COMPENSATED and state.empty
-    )
-    again = incident and not progress.task.ended
+    found_nothing = state.status is StepStatus.COMPENSATED and state.empty
+    incident = found_nothing or state.status is StepStatus.FAILED
+    if progress.definition.steps[happened.step].read_only:
+        incident = False
+    again = found_nothing and not progress.task.ended
     if again:
         _resume(progress, happened)
     progress.record(

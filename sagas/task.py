@@ -89,6 +89,8 @@ class StepState:
             without its effect being known.
         known: whether `result` is the action's result.
         empty: the compensation found nothing to undo.
+        doubted: compensation attempts up to this one may have come before the action's effect, so
+            that they do not count if they find nothing to undo.
         claims, claim: how often the attempt was claimed, and by whom last.
     """
 
@@ -106,6 +108,7 @@ class StepState:
     uncertain: bool = False
     known: bool = False
     empty: bool = False
+    doubted: int = 0
     claims: int = 0
     claim: Claim | None = None
     error: Failure | None = None
