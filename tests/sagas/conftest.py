@@ -1,4 +1,4 @@
-"""Makes the corpus, the laws and the search importable here, and reports what they went through."""
+"""Makes the corpus, the laws and the search importable here, and shows what was searched."""
 
 from __future__ import annotations
 
@@ -9,24 +9,34 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-COUNTS = pytest.StashKey[list[str]]()
+SEARCHED = pytest.StashKey[list[tuple[str, int, int, int]]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[COUNTS] = []
+    config.stash[SEARCHED] = []
 
 
 @pytest.fixture
-def report(request: pytest.FixtureRequest) -> list[str]:
-    """Lines that are shown at the end of the run."""
-    return request.config.stash[COUNTS]
+def searched(request: pytest.FixtureRequest) -> list[tuple[str, int, int, int]]:
+    """Each search so far: of what, its states, its transitions, and the laws that held."""
+    return request.config.stash[SEARCHED]
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    lines = config.stash.get(COUNTS, [])
-    if lines:
-        terminalreporter.section("laws of the saga machine")
-        for line in lines:
-            terminalreporter.write_line(line)
+    searches = config.stash.get(SEARCHED, [])
+    if not searches:
+        return
+    terminalreporter.section("laws of the saga machine")
+    for name, states, transitions, _ in searches:
+        terminalreporter.write_line(f"{name:32} {states:>8} states {transitions:>10} transitions")
+    states, transitions = (
+        sum(search[1] for search in searches),
+        sum(search[2] for search in searches),
+    )
+    laws = min(search[3] for search in searches)
+    terminalreporter.write_line(
+        f"{len(searches)} searches, {states} states, {transitions} transitions enumerated: "
+        f"{laws} laws held after each"
+    )

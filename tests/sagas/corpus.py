@@ -5,7 +5,7 @@ A new feature of the machine adds a shape here and inherits every law.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headway.sagas import Definition, Retry, Saga, Timeouts
 
@@ -34,7 +34,7 @@ class Faults:
         epochs: claims and losses of one attempt beyond which the search does not go.
     """
 
-    attempts: int = 3
+    attempts: int = 2
     faults: bool = True
     timeouts: bool = True
     stale: bool = True
@@ -94,28 +94,36 @@ def steps(
 ALL_TIMEOUTS = Timeouts(
     schedule_to_start=10.0, start_to_close=20.0, schedule_to_close=60.0, heartbeat=5.0
 )
-BARE = Faults(attempts=2, stale=False, people=False, empties=False)
 
 SHAPES: tuple[Shape, ...] = (
-    Shape("single", steps("single", ("a", "")), Faults(claims=True, losses=True, starts=True)),
+    Shape("single", steps("single", ("a", "")), Faults(attempts=3, starts=True)),
+    Shape(
+        "single, redelivered and lost",
+        steps("lossy", ("a", "")),
+        Faults(claims=True, losses=True),
+    ),
     Shape(
         "single, all timeouts",
         steps("timed", ("a", ""), timeouts=ALL_TIMEOUTS),
-        Faults(claims=True, losses=True, starts=True, epochs=1),
+        Faults(claims=True, starts=True, epochs=1),
     ),
     Shape("single, endless", steps("endless", ("a", ""), retry=ENDLESS), Faults(attempts=4)),
     Shape("single read-only", steps("look", ("a ?", "")), Faults(claims=True, losses=True)),
     Shape("single pivot", steps("leap", ("a !", "")), Faults(claims=True, losses=True)),
-    Shape("linear", steps("linear", ("a", ""), ("b", "a"))),
+    Shape(
+        "linear",
+        steps("linear", ("a", ""), ("b", "a"), compensation_retry=ONCE),
+        Faults(stale=False),
+    ),
     Shape(
         "linear of three",
         steps("linear3", ("a", ""), ("b", "a"), ("c", "b"), retry=ONCE, compensation_retry=ONCE),
-        Faults(attempts=2, stale=False),
+        Faults(attempts=1),
     ),
     Shape(
         "two roots",
-        steps("roots", ("a", ""), ("b", "")),
-        Faults(attempts=2, people=False, stale=False),
+        steps("roots", ("a", ""), ("b", ""), retry=ONCE, compensation_retry=ONCE),
+        Faults(people=False, stale=False),
     ),
     Shape(
         "fan-out",
@@ -130,9 +138,7 @@ SHAPES: tuple[Shape, ...] = (
             retry=ONCE,
             compensation_retry=ONCE,
         ),
-        Faults(
-            attempts=1, stale=False, empties=False, failing_compensations=False, people=False
-        ),
+        Faults(attempts=1, stale=False, empties=False, failing_compensations=False),
     ),
     Shape(
         "diamond",
@@ -142,28 +148,23 @@ SHAPES: tuple[Shape, ...] = (
             retry=ONCE,
             compensation_retry=ONCE,
         ),
-        Faults(attempts=1, stale=False, empties=False, people=False),
+        Faults(attempts=1, stale=False, empties=False),
     ),
     Shape("pivot in the middle", steps("pivot", ("a", ""), ("p !", "a"), ("z >", "p"))),
     Shape(
         "retriable tail",
         steps("tail", ("p !", ""), ("x >", "p"), ("y >", "p"), ("z >", "x y"), retry=ONCE),
-        Faults(attempts=2, stale=False),
+        Faults(attempts=1, stale=False),
     ),
     Shape(
         "read-only steps between",
         steps("looks", ("l ?", ""), ("a", "l"), ("m ?", "a"), ("b", "m"), retry=ONCE),
-        Faults(attempts=2, stale=False, failing_compensations=False),
+        Faults(failing_compensations=False),
     ),
     Shape(
         "read-only beside",
         steps("beside", ("a", ""), ("l ?", ""), ("p !", "a l")),
-        Faults(attempts=2, stale=False, failing_compensations=False),
-    ),
-    Shape(
-        "single, redelivered and lost",
-        steps("lossy", ("a", "")),
-        Faults(attempts=2, claims=True, losses=True, starts=True, epochs=3),
+        Faults(stale=False, failing_compensations=False),
     ),
     Shape(
         "single, fenced",
@@ -171,14 +172,16 @@ SHAPES: tuple[Shape, ...] = (
         Faults(claims=True, losses=True, epochs=1),
         "fenced",
     ),
+    Shape("single, keyed", steps("keyed1", ("a", "")), Faults(losses=True, epochs=1), "keyed"),
     Shape(
-        "single, keyed",
-        steps("keyed1", ("a", "")),
-        Faults(claims=True, losses=True, epochs=1),
+        "linear, fenced", steps("fenced2", ("a", ""), ("b", "a"), retry=ONCE), downstream="fenced"
+    ),
+    Shape(
+        "linear, keyed",
+        steps("keyed2", ("a", ""), ("b", "a"), retry=ONCE, compensation_retry=ONCE),
+        Faults(stale=False),
         "keyed",
     ),
-    Shape("linear, fenced", steps("fenced2", ("a", ""), ("b", "a"), retry=ONCE), downstream="fenced"),
-    Shape("linear, keyed", steps("keyed2", ("a", ""), ("b", "a"), retry=ONCE), downstream="keyed"),
     Shape(
         "two roots, fenced",
         steps("fenced3", ("a", ""), ("b", ""), retry=ONCE, compensation_retry=ONCE),
@@ -188,7 +191,19 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "pivot, fenced",
         steps("fenced4", ("a", ""), ("p !", "a"), ("z >", "p"), retry=ONCE),
-        Faults(attempts=2, stale=False),
-        "fenced",
+        downstream="fenced",
     ),
 )
+
+
+def widened(shape: Shape) -> Shape:
+    """The same saga with more of everything, for a search that takes many minutes."""
+    faults = replace(
+        shape.faults,
+        attempts=shape.faults.attempts + 1,
+        stale=True,
+        people=True,
+        empties=True,
+        failing_compensations=True,
+    )
+    return replace(shape, faults=faults)

@@ -101,7 +101,7 @@ def test_a_claim_of_an_attempt_that_was_answered_is_refused() -> None:
 
 
 def test_a_claim_of_an_attempt_that_was_never_sent_is_impossible() -> None:
-    with pytest.raises(ImpossibleInput, match="attempt 2 of step 'a'.*never dispatched"):
+    with pytest.raises(ImpossibleInput, match=r"attempt 2 of step 'a'.*never dispatched"):
         Story(SINGLE).claim("a", 2)
 
 

@@ -1,0 +1,277 @@
+"""The laws of the saga machine, as checkers that share no code with it.
+
+Each law is a function from one step of a search (`Taken`) to its complaints. They hold after
+every transition, of every shape in the corpus:
+
+- the history folds to the state, and versions have no gap
+- state and events survive their JSON
+- ended tasks never change their status, and nothing is sent for them
+- an input that is given twice changes nothing the second time
+- the state is sound (`violations`), and an unfinished task waits for something
+- no attempt is sent twice without a failure, a timeout or a loss in between
+- what is recorded was told: an input of one phase is never taken for the other's
+- nothing new is begun in a task that has turned around
+- compensation covers exactly what may have an effect, after that of all that was built on it
+- a task that is compensated has undone everything, or names an incident, and only then
+- an incident is raised for two answers that contradict each other, and for nothing else
+- a refusal records nothing but the end of the attempt that it is about
+
+Those that need more than one transition are checked by the search itself (`LAWS_OF_SEARCH`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+from headway.sagas import (
+    Definition,
+    Dispatch,
+    Phase,
+    Task,
+    TaskStatus,
+    Transition,
+    due,
+    fold,
+    outstanding,
+    transition,
+    violations,
+)
+from headway.sagas import events as e
+from headway.sagas import inputs as i
+from headway.sagas.codec import decode_event, decode_task, encode_event, encode_task, event_type
+from headway.sagas.task import unborn
+from witness import Witness, needs_undoing, turned_around
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One transition: the state before, what happened, what came of it, and what was known."""
+
+    definition: Definition
+    before: Task | None
+    happened: i.Input
+    moved: Transition
+    seen_before: Witness
+    seen: Witness
+
+    @property
+    def after(self) -> Task:
+        return self.moved.task
+
+
+Law = Callable[[Taken], Iterator[str]]
+
+
+def the_history_folds_to_the_state(taken: Taken) -> Iterator[str]:
+    before, task = taken.before or unborn(taken.definition), taken.after
+    if reduce(fold, taken.moved.events, before) != task:
+        yield "the fold of the events is not the state"
+    if task.version != before.version + len(taken.moved.events):
+        yield f"{len(taken.moved.events)} events led from {before.version} to {task.version}"
+
+
+def all_survives_its_json(taken: Taken) -> Iterator[str]:
+    task = taken.after
+    if decode_task(task.status.value, task.version, encode_task(task)) != task:
+        yield "the state is not what its JSON says"
+    for event in taken.moved.events:
+        if decode_event(event_type(event), event.at, encode_event(event)) != event:
+            yield f"{event} is not what its JSON says"
+
+
+def ended_tasks_stay_ended(taken: Taken) -> Iterator[str]:
+    if taken.before is None or not taken.before.ended:
+        return
+    if taken.after.status is not taken.before.status:
+        yield f"{taken.before.status} became {taken.after.status}"
+    if taken.moved.actions:
+        yield f"an ended task asks for {taken.moved.actions}"
+
+
+def a_repeated_input_changes_nothing(taken: Taken) -> Iterator[str]:
+    again = transition(taken.definition, taken.after, taken.happened)
+    if again.events or again.actions or again.task != taken.after:
+        yield f"given twice, it led to {again.events} {again.actions}"
+
+
+def the_state_is_sound(taken: Taken) -> Iterator[str]:
+    yield from violations(taken.definition, taken.after)
+
+
+def an_unfinished_task_waits_for_something(taken: Taken) -> Iterator[str]:
+    task = taken.after
+    waits = due(taken.definition, task) is not None
+    if waits == (task.ended or task.parked):
+        yield f"its timer is {due(taken.definition, task)} though it is {task.status}"
+    if (task.ended or task.parked) and outstanding(task):
+        yield "it is at rest and yet has commands outstanding"
+
+
+def no_attempt_is_sent_twice(taken: Taken) -> Iterator[str]:
+    for action in taken.moved.actions:
+        if not isinstance(action, Dispatch):
+            continue
+        known = taken.seen_before[action.step]
+        acting = action.phase is Phase.ACTION
+        latest = known.actions if acting else known.compensations
+        if action.epoch > 0:
+            lost = taken.happened
+            if not isinstance(lost, i.DispatchLost) or (lost.step, lost.attempt) != (
+                action.step,
+                action.attempt,
+            ):
+                yield f"{action} was not lost"
+        elif action.attempt != latest + 1:
+            yield f"{action} follows attempt {latest}"
+        elif known.open and not _ended(taken, action.step):
+            yield f"{action} though an attempt ({known.open}) is still open"
+
+
+def _ended(taken: Taken, step: str) -> bool:
+    return any(
+        isinstance(
+            event,
+            e.AttemptFailed
+            | e.AttemptTimedOut
+            | e.StepCompleted
+            | e.StepCompensated
+            | e.EmptyDoubted,
+        )
+        and event.step == step
+        for event in taken.moved.events
+    )
+
+
+def what_is_recorded_was_told(taken: Taken) -> Iterator[str]:
+    happened = taken.happened
+    for event in taken.moved.events:
+        match event:
+            case e.StepCompleted() | e.LateSuccess():
+                told = _is_success(happened, event.step, Phase.ACTION)
+            case e.StepCompensated() | e.EmptyDoubted():
+                told = _is_success(happened, event.step, Phase.COMPENSATION)
+            case e.AttemptFailed():
+                told = isinstance(happened, i.Failed) and (
+                    (happened.step, happened.phase, happened.attempt)
+                    == (event.step, event.phase, event.attempt)
+                )
+            case e.AttemptTimedOut():
+                told = isinstance(happened, i.Tick) or (
+                    isinstance(happened, i.TimedOut | i.ClaimAsked)
+                    and (happened.step, happened.phase, happened.attempt)
+                    == (event.step, event.phase, event.attempt)
+                )
+            case e.StepSettled():
+                told = isinstance(happened, i.Settle) and happened.step == event.step
+            case _:
+                told = True
+        if not told:
+            yield f"{event} was never told"
+
+
+def _is_success(happened: i.Input, step: str, phase: Phase) -> bool:
+    return isinstance(happened, i.Succeeded) and (happened.step, happened.phase) == (step, phase)
+
+
+def nothing_new_is_begun_once_turned_around(taken: Taken) -> Iterator[str]:
+    turned = turned_around(taken.before) or turned_around(taken.after)
+    for action in taken.moved.actions:
+        if not isinstance(action, Dispatch) or action.phase is not Phase.ACTION:
+            continue
+        if turned:
+            yield f"{action} in a task that is being undone"
+        for before in taken.definition.ancestors[action.step]:
+            if not taken.seen[before].happened:
+                yield f"{action} though {before!r} has not happened"
+    if turned:
+        for command in outstanding(taken.after):
+            if command.phase is Phase.ACTION:
+                yield f"{command} would be published again in a task that is being undone"
+
+
+def compensation_covers_what_has_an_effect(taken: Taken) -> Iterator[str]:
+    definition, pivot = taken.definition, taken.definition.pivot
+    for action in taken.moved.actions:
+        if not isinstance(action, Dispatch) or action.phase is not Phase.COMPENSATION:
+            continue
+        known = taken.seen[action.step]
+        if definition.steps[action.step].compensate is None:
+            yield f"{action} for a step without compensation"
+        if not known.may_have_effect:
+            yield f"{action} for a step that is known to have left nothing"
+        if any(state.open == Phase.ACTION for state in taken.seen.values()):
+            yield f"{action} while an action is still running"
+        if pivot is not None and taken.seen_before[pivot].happened and not taken.after.incident:
+            yield f"{action} after the pivot {pivot!r} has happened"
+        if taken.seen_before[action.step].compensations == 0:
+            for later in definition.descendants[action.step]:
+                if needs_undoing(definition, taken.seen, later):
+                    yield f"{action} before the compensation of {later!r}"
+
+
+def a_compensated_task_has_undone_everything(taken: Taken) -> Iterator[str]:
+    task, definition = taken.after, taken.definition
+    if task.status is TaskStatus.SUCCEEDED:
+        for name, known in taken.seen.items():
+            if not known.happened:
+                yield f"it succeeded, but {name!r} has not happened"
+    if task.status is not TaskStatus.COMPENSATED:
+        return
+    left = [name for name in definition.steps if needs_undoing(definition, taken.seen, name)]
+    if definition.pivot is not None and taken.seen[definition.pivot].happened:
+        left.append(definition.pivot)
+    if left and not task.incident:
+        yield f"it is compensated, but {left} is not undone, and no incident says so"
+
+
+def an_incident_has_a_cause(taken: Taken) -> Iterator[str]:
+    if not taken.after.incident or (taken.before is not None and taken.before.incident):
+        return
+    happened = taken.happened
+    if not isinstance(happened, i.Succeeded):
+        yield f"{happened} cannot be an incident"
+        return
+    if taken.definition.steps[happened.step].read_only:
+        yield f"{happened.step!r} is read-only, so its late answer is no incident"
+    known = taken.seen_before[happened.step]
+    doubted = happened.phase is Phase.COMPENSATION and happened.empty and known.told_after > 0
+    contradicted = happened.phase is Phase.ACTION and not known.happened
+    if not (doubted or contradicted):
+        yield "an incident without two answers that contradict each other"
+
+
+def a_refusal_records_nothing_else(taken: Taken) -> Iterator[str]:
+    if not taken.moved.refusal:
+        return
+    if taken.moved.events and not isinstance(taken.happened, i.ClaimAsked):
+        yield f"refused, and yet {taken.moved.events}"
+
+
+LAWS: tuple[Law, ...] = (
+    the_history_folds_to_the_state,
+    all_survives_its_json,
+    ended_tasks_stay_ended,
+    a_repeated_input_changes_nothing,
+    the_state_is_sound,
+    an_unfinished_task_waits_for_something,
+    no_attempt_is_sent_twice,
+    what_is_recorded_was_told,
+    nothing_new_is_begun_once_turned_around,
+    compensation_covers_what_has_an_effect,
+    a_compensated_task_has_undone_everything,
+    an_incident_has_a_cause,
+    a_refusal_records_nothing_else,
+)
+
+LAWS_OF_SEARCH = (
+    "every input is decided, or refused as impossible; nothing else is raised",
+    "what no history can explain changes nothing",
+    "what a task says of its end is what is found downstream",
+    "once faults stop, every task ends, with people retrying what is parked",
+)
+
+
+def complaints(taken: Taken) -> list[str]:
+    return [f"{law.__name__}: {wrong}" for law in LAWS for wrong in law(taken)]

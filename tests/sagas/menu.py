@@ -1,0 +1,185 @@
+"""What may happen next: every input that a state allows for, and some that it does not.
+
+Times are NOW throughout. What has run out of time is shown by moving its clock back to where it
+would have been set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from corpus import Faults, Shape
+from headway.sagas import Definition, Phase, Step, StepState, Task
+from headway.sagas import inputs as i
+from headway.sagas.deadlines import CLOSE_GRACE_MS
+from headway.sagas.task import Claim, Failure
+from witness import Seen, Witness
+
+NOW = 1_800_000_000_000
+LATER = NOW + 1_000
+
+RESULT = "result"
+_REJECTED = Failure("Rejected", "no")
+_FAULT = Failure("Fault", "broken")
+
+Happening = tuple[Task, i.Input]
+
+
+def everything(shape: Shape, task: Task, seen: Witness) -> Iterator[Happening]:
+    """Each input that may come, with the state that it finds."""
+    faults = shape.faults
+    for name, known in seen.items():
+        for happened in _answers(faults, name, task.steps[name], known):
+            yield task, happened
+        if faults.claims and known.open:
+            for happened in _claims(name, task.steps[name], known):
+                yield task, happened
+        yield from _clocks(shape, task, name)
+    yield run_out(shape.definition, task), i.Tick(NOW)
+    if faults.cancel:
+        yield task, i.Cancel(NOW, "somebody", "changed my mind")
+    if faults.people:
+        for happened in _people(task):
+            yield task, happened
+
+
+def _answers(faults: Faults, name: str, state: StepState, known: Seen) -> Iterator[i.Input]:
+    for attempt in range(1, known.actions + 1):
+        yield i.Succeeded(NOW, name, Phase.ACTION, attempt, RESULT)
+    for attempt in range(1, known.compensations + 1):
+        yield i.Succeeded(NOW, name, Phase.COMPENSATION, attempt)
+        if faults.empties:
+            yield i.Succeeded(NOW, name, Phase.COMPENSATION, attempt, empty=True)
+    latest = known.compensations or known.actions
+    phase = Phase.COMPENSATION if known.compensations else Phase.ACTION
+    if latest and (phase is Phase.ACTION or faults.failing_compensations):
+        yield from _failures(faults, name, phase, latest, state.epoch)
+    if latest and faults.starts:
+        yield i.Started(NOW, name, phase, latest, state.epoch)
+        yield i.Heartbeat(NOW + 1, name, phase, latest, state.epoch)
+    if latest and faults.losses:
+        yield i.DispatchLost(NOW, name, phase, latest, state.epoch)
+    if faults.stale:
+        yield from _stale(name, state, known)
+
+
+def _failures(
+    faults: Faults, name: str, phase: Phase, attempt: int, epoch: int
+) -> Iterator[i.Input]:
+    where = (NOW, name, phase, attempt, epoch)
+    if faults.faults:
+        yield i.Failed(*where, _REJECTED, retryable=False, no_effect=True)
+        yield i.Failed(*where, _FAULT, retryable=False, no_effect=False)
+        if faults.attempts > 1:
+            yield i.Failed(*where, _FAULT, retryable=True, no_effect=False)
+            yield i.Failed(*where, _FAULT, retryable=True, no_effect=True)
+            yield i.Failed(*where, _FAULT, retryable=True, no_effect=True, retry_after_ms=0)
+    if faults.timeouts:
+        yield i.TimedOut(*where)
+
+
+def _stale(name: str, state: StepState, known: Seen) -> Iterator[i.Input]:
+    """Failures of attempts and epochs that nobody waits for any more."""
+    for phase, latest in ((Phase.ACTION, known.actions), (Phase.COMPENSATION, known.compensations)):
+        if latest > 1 or (phase is Phase.ACTION and known.compensations):
+            attempt = max(latest - 1, 1)
+            yield i.Failed(NOW, name, phase, attempt, 0, _REJECTED, False, True)
+            yield i.TimedOut(NOW, name, phase, attempt, 0)
+        if latest and state.epoch > 0:
+            epoch = state.epoch - 1
+            yield i.Failed(NOW, name, phase, latest, epoch, _REJECTED, False, True)
+            yield i.DispatchLost(NOW, name, phase, latest, epoch)
+
+
+def _claims(name: str, state: StepState, known: Seen) -> Iterator[i.Input]:
+    phase = state.phase
+    attempt = known.compensations or known.actions
+    for command_epoch in sorted({0, state.epoch}):
+        for delivery in (1, 2, 3):
+            claim = Claim(command_epoch, delivery, f"worker-{delivery}")
+            yield i.ClaimAsked(NOW, name, phase, attempt, claim)
+    if attempt > 1:
+        yield i.ClaimAsked(NOW, name, phase, attempt - 1, Claim(0, 2, "worker-2"))
+
+
+def _people(task: Task) -> Iterator[i.Input]:
+    yield i.RetryStuck(NOW, "somebody", "mended")
+    for name in task.steps:
+        if task.parked:
+            yield i.RetryStuck(NOW, "somebody", "mended", name)
+            yield i.Settle(NOW, name, "happened", "somebody", "saw it", RESULT)
+            yield i.Settle(NOW, name, "did_not_happen", "somebody", "looked")
+
+
+def _clocks(shape: Shape, task: Task, name: str) -> Iterator[Happening]:
+    step, state = shape.definition.steps[name], task.steps[name]
+    for changed in _run_out_clocks(step, state, shape.faults.timeouts):
+        yield _with(task, name, changed), i.Tick(NOW)
+    closing = step.timeouts.schedule_to_close
+    if closing is not None and state.outstanding:
+        # too little is left for another attempt
+        changed = replace(state, scheduled_at=NOW - _ms(closing) + 1)
+        failed = i.Failed(NOW, name, state.phase, state.attempt, state.epoch, _FAULT, True, True)
+        yield _with(task, name, changed), failed
+
+
+def run_out(definition: Definition, task: Task) -> Task:
+    """The state in which every clock of every step has run out at once."""
+    for name, step in definition.steps.items():
+        for changed in _run_out_clocks(step, task.steps[name], True):
+            task = _with(task, name, changed)
+            break
+    return task
+
+
+def _run_out_clocks(step: Step, state: StepState, timeouts: bool) -> Iterator[StepState]:
+    limits = step.timeouts
+    if state.retry_at:
+        yield replace(state, retry_at=NOW)
+    if not state.outstanding:
+        return
+    if state.stop_by:
+        yield replace(state, stop_by=NOW)
+    if not timeouts:
+        return
+    if limits.schedule_to_close is not None:
+        yield replace(state, scheduled_at=NOW - _ms(limits.schedule_to_close))
+    if state.started_at == 0:
+        if limits.schedule_to_start is not None:
+            yield replace(state, dispatched_at=NOW - _ms(limits.schedule_to_start))
+        return
+    if limits.start_to_close is not None:
+        began = NOW - _ms(limits.start_to_close) - CLOSE_GRACE_MS
+        yield replace(state, started_at=began)
+    if limits.heartbeat is not None:
+        yield replace(state, heartbeat_at=NOW - _ms(limits.heartbeat))
+
+
+def nonsense(task: Task, seen: Witness) -> Iterator[i.Input]:
+    """What no history of this task can explain."""
+    yield i.Succeeded(NOW, "nobody", Phase.ACTION, 1)
+    yield i.DispatchLost(NOW, "nobody", Phase.ACTION, 1, 0)
+    yield i.RetryStuck(NOW, "somebody", "", "nobody")
+    yield i.Settle(NOW, "nobody", "happened", "somebody", "")
+    yield i.Submit(NOW)
+    for name, known in seen.items():
+        for phase, latest in (
+            (Phase.ACTION, known.actions),
+            (Phase.COMPENSATION, known.compensations),
+        ):
+            for attempt in (0, -1, latest + 1):
+                yield i.Succeeded(NOW, name, phase, attempt)
+            yield i.Failed(NOW, name, phase, latest + 1, 0, _FAULT, True, False)
+            yield i.TimedOut(NOW, name, phase, latest + 1, 0)
+            yield i.Started(NOW, name, phase, latest + 1, 0)
+            yield i.ClaimAsked(NOW, name, phase, latest + 1, Claim(0, 2, "worker"))
+            yield i.DispatchLost(NOW, name, phase, latest + 1, 0)
+
+
+def _with(task: Task, name: str, state: StepState) -> Task:
+    return replace(task, steps={**task.steps, name: state})
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

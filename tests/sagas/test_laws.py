@@ -1,0 +1,30 @@
+"""Every law, in every reachable state of every shape.
+
+HEADWAY_LAWS=wide searches further: more attempts, and every kind of fault in every shape.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from corpus import SHAPES, Shape, widened
+from explore import Search
+from headway.sagas import attempts
+from laws import LAWS, LAWS_OF_SEARCH
+
+TAKE_OVERS_MAX = 2  # instead of the machine's own limit, so that a search gets beyond it
+WIDE = os.environ.get("HEADWAY_LAWS") == "wide"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_every_law_holds_in_every_reachable_state(
+    shape: Shape, searched: list[tuple[str, int, int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "CLAIMS_MAX", TAKE_OVERS_MAX)
+    counts = Search(widened(shape) if WIDE else shape).run()
+    laws = len(LAWS) + len(LAWS_OF_SEARCH)
+    searched.append((shape.name, counts.states, counts.transitions, laws))
+    assert counts.states > 50
+    assert counts.refused > counts.states
+    assert 0 < counts.calm_steps_max <= 2 * len(shape.definition.steps)
