@@ -209,13 +209,6 @@ class Running:
         await self.task
         await self.connection.close()
 
-    async def die(self) -> None:
-        """Vanish as by SIGKILL: the connection is cut, nothing is said."""
-        self.connection.nc._transport.close()  # type: ignore[union-attr]
-        self.connection.nc._status = self.connection.nc.CLOSED
-        self.task.cancel()
-        await asyncio.wait({self.task})
-
 
 @pytest.fixture
 async def work(nats_url: str) -> AsyncIterator[Callable[..., Any]]:
@@ -230,5 +223,4 @@ async def work(nats_url: str) -> AsyncIterator[Callable[..., Any]]:
 
     yield start
     for each in running:
-        if not each.task.done():
-            await each.end()
+        await each.end()
