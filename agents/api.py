@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 import orjson
 from headway.agents import payloads
 from headway.agents.connection import Connection
 from headway.agents.errors import Conflict, InvalidInput, NotFound, Refused, Unavailable
+from headway.agents.messages import describe
 from headway.agents.subjects import api_subject
+from headway.agents.wire import Unanswered
+from pydantic import BaseModel, ValidationError
+
+TIMEOUT_S = 30.0  # of a question, all tries together
+TRY_TIMEOUT_S = 5.0
+AGAIN_FIRST_S = 0.05
+AGAIN_MAX_S = 1.0
 
 ERROR = "Nats-Service-Error"
 ERROR_CODE = "Nats-Service-Error-Code"
 
+NOT_UNDERSTOOD = 502  # code of a Refused: the answer is not what we know
+
 _REFERENCE = b'{"dataref":'
+
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 
 async def call(connection: Connection, operation: str, body: bytes, timeout: float) -> bytes:
@@ -28,6 +46,59 @@ async def call(connection: Connection, operation: str, body: bytes, timeout: flo
         reference = orjson.loads(message.data)
         return await payloads.get(connection.nc, reference["dataref"], reference["datadigest"])
     return message.data
+
+
+class Api:
+    """Questions to whatever coordinator answers, asked again while none does.
+
+    `timeout` is in seconds and covers all tries of one question.
+    """
+
+    def __init__(self, connection: Connection, *, timeout: float = TIMEOUT_S) -> None:
+        self.connection = connection
+        self.timeout = timeout
+
+    async def ask(
+        self, operation: str, request: BaseModel | bytes, reply: type[M], *, repeatable: bool = True
+    ) -> M:
+        """The answer, or what it was refused with; Unavailable says how to get a coordinator.
+
+        What is not `repeatable` is not asked again when it may have been heard.
+        """
+        body = request if isinstance(request, bytes) else request.model_dump_json().encode()
+
+        async def once() -> bytes:
+            return await call(self.connection, operation, body, min(TRY_TIMEOUT_S, self.timeout))
+
+        answer = await self.insist(operation, once, repeatable=repeatable)
+        try:
+            return reply.model_validate_json(answer)
+        except ValidationError as error:
+            raise Refused(
+                f"the coordinator's answer to {operation!r} is not understood; "
+                f"are its version and ours the same? {describe(error)}",
+                code=NOT_UNDERSTOOD,
+            ) from error
+
+    async def insist(
+        self, what: str, once: Callable[[], Awaitable[T]], *, repeatable: bool = True
+    ) -> T:
+        """What `once` returns, tried again while it raises Unavailable and there is time."""
+        deadline = time.monotonic() + self.timeout
+        pause_s = AGAIN_FIRST_S
+        while True:
+            try:
+                return await once()
+            except Unavailable as error:
+                if isinstance(error, Unanswered) and not repeatable:
+                    raise
+                if time.monotonic() + pause_s > deadline:
+                    raise Unavailable(
+                        f"no coordinator answered {what!r} within {self.timeout:g} s "
+                        f"({error}); start one with `headway up` or `headway coordinator`"
+                    ) from error
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, AGAIN_MAX_S)
 
 
 def _error(code_text: str, title: str, body: bytes) -> Exception:

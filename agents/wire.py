@@ -38,6 +38,10 @@ class StoreError(HeadwayError):
         self.text = text
 
 
+class Unanswered(Unavailable):
+    """A request was sent and no answer came: it may have been carried out."""
+
+
 class Wire(Link):
     """One connection's messages, stores and requests."""
 
@@ -115,13 +119,13 @@ class Wire(Link):
         return answer
 
     async def ask(self, subject: str, payload: bytes, timeout: float) -> Msg:
-        """As `request`, but raises our Unavailable whatever the reason for no answer is."""
+        """As `request`, but raises Unavailable, or Unanswered if it may have been heard."""
         try:
             return await self.request(subject, payload, timeout)
         except nats.errors.NoRespondersError:
             raise Unavailable(f"nobody listens on {subject}") from None
         except (nats.errors.Error, TimeoutError) as error:
-            raise Unavailable(f"no answer on {subject} within {timeout:g} s: {error}") from error
+            raise Unanswered(f"no answer on {subject} within {timeout:g} s: {error}") from error
 
     def give_up_stores(self, why: str) -> None:
         """Settle every store that waits for its PubAck as unconfirmed."""

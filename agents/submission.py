@@ -1,0 +1,164 @@
+"""Submitting tasks: confirmed by a coordinator, or as a plain message that the stream keeps.
+
+The submitter makes the task's id, so submitting again (after a timeout, by a retry) is harmless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+from uuid import UUID
+
+import orjson
+from headway.agents import payloads
+from headway.agents.api import Api
+from headway.agents.errors import HeadwayError, InvalidInput, Refused, Unavailable
+from headway.agents.identity import new_task_id
+from headway.agents.messages import INLINE_MAX_BYTES, INPUT_MAX_BYTES, SPEC_VERSION
+from headway.agents.subjects import SubjectError, task_subject, token
+from headway.agents.views import SubmitReceipt
+from headway.agents.wire import NO_STREAM, UNCONFIRMED
+from pydantic import TypeAdapter
+
+AT_ONCE = 256  # submissions on their way at any time
+TASK_EVENT = "headway.task"
+SOURCE = "/headway/client"
+
+Progress = Callable[[int], None]  # is told how many are done
+R = TypeVar("R")
+
+_ANY: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+class Submissions(Api):
+    """The ways to hand in a task. `input` is JSON, or a model or dataclass that becomes it."""
+
+    async def submit(
+        self,
+        saga: str,
+        input: Any,
+        *,
+        task: UUID | None = None,
+        version: int | None = None,
+        attributes: dict[str, str] | None = None,
+    ) -> SubmitReceipt:
+        """Submit and wait until a coordinator has accepted the task for good.
+
+        Raises InvalidInput (also from the saga's own schema), NotFound for an unknown saga,
+        Conflict if `task` was submitted with another body, Unavailable if nobody answers.
+        """
+        body, task = _encode(input), task or new_task_id()
+        request: dict[str, Any] = {"saga": saga, "task": task, "attributes": attributes or {}}
+        if version is not None:
+            request["version"] = version
+        request |= await self._carried(task, body, "input")
+        return await self.ask("submit", orjson.dumps(request), SubmitReceipt)
+
+    async def publish(self, saga: str, input: Any, *, task: UUID | None = None) -> UUID:
+        """Put a task into the stream, without an answer from a coordinator; returns its id.
+
+        Works while no coordinator runs. Whether the saga exists and the input fits is seen
+        later: a message that is refused is kept, with the reason, among the dead letters.
+        """
+        body, task = _encode(input), task or new_task_id()
+        subject = task_subject(_saga(saga))
+        cloud_event = {
+            "specversion": SPEC_VERSION,
+            "id": task,
+            "type": TASK_EVENT,
+            "source": SOURCE,
+            **await self._carried(task, body, "data"),
+        }
+        message = [(subject, orjson.dumps(cloud_event))]
+
+        async def once() -> None:
+            [error] = await self.connection.wire.store_all(message)
+            if error is None:
+                return
+            if error.code in (UNCONFIRMED, NO_STREAM):
+                raise Unavailable(error.text)
+            raise Refused(f"the stream refused the task: {error.text}")
+
+        await self.insist("publish", once)
+        return task
+
+    async def submit_many(
+        self,
+        saga: str,
+        inputs: Iterable[Any],
+        *,
+        attributes: dict[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> list[SubmitReceipt | HeadwayError]:
+        """Submit each of `inputs`, many at a time; a receipt or an error each, in order."""
+
+        async def one(input: Any) -> SubmitReceipt:
+            return await self.submit(saga, input, attributes=attributes)
+
+        return await _many(one, inputs, progress)
+
+    async def publish_many(
+        self, saga: str, inputs: Iterable[Any], *, progress: Progress | None = None
+    ) -> list[UUID | HeadwayError]:
+        """Publish each of `inputs`, many at a time; a task id or an error each, in order."""
+
+        async def one(input: Any) -> UUID:
+            return await self.publish(saga, input)
+
+        return await _many(one, inputs, progress)
+
+    async def _carried(self, task: UUID, body: bytes, field: str) -> dict[str, Any]:
+        """The input in a message's `field`, or by reference if it is too large to travel."""
+        if len(body) <= INLINE_MAX_BYTES:
+            return {field: orjson.Fragment(body)}
+
+        async def once() -> tuple[str, str]:
+            return await payloads.put(self.connection.nc, str(task), body)
+
+        reference, digest = await self.insist("payload", once)
+        return {"dataref": reference, "datadigest": digest}
+
+
+async def _many(
+    one: Callable[[Any], Awaitable[R]], inputs: Iterable[Any], progress: Progress | None
+) -> list[R | HeadwayError]:
+    """`one` for each of `inputs`, AT_ONCE at a time; what it raised stands in its place."""
+    outcomes: dict[int, R | HeadwayError] = {}
+    numbered = enumerate(inputs)
+
+    async def lane() -> None:
+        for number, each in numbered:  # shared: each lane takes the next
+            try:
+                outcomes[number] = await one(each)
+            except HeadwayError as error:
+                outcomes[number] = error
+            if progress is not None:
+                progress(len(outcomes))
+
+    async with asyncio.TaskGroup() as lanes:
+        for _ in range(AT_ONCE):
+            lanes.create_task(lane())
+    return [outcomes[number] for number in range(len(outcomes))]
+
+
+def _encode(input: Any) -> bytes:
+    try:
+        body = orjson.dumps(_ANY.dump_python(input, mode="json"))
+    except Exception as error:
+        raise InvalidInput(
+            f"the input cannot be written as JSON: {type(error).__name__}: {error}"
+        ) from error
+    if len(body) > INPUT_MAX_BYTES:
+        raise InvalidInput(
+            f"the input has {len(body)} bytes, more than {INPUT_MAX_BYTES} (1 MiB); "
+            "keep it elsewhere and submit a reference to it"
+        )
+    return body
+
+
+def _saga(name: str) -> str:
+    try:
+        return token(name)
+    except SubjectError as error:
+        raise InvalidInput(f"saga: {error}") from error
