@@ -119,16 +119,15 @@ class Bus:
         task, definition = decision.task, decision.definition
         assert task is not None
         assert definition is not None
-        body = orjson.dumps(
-            {
-                "task": str(decision.id),
-                "saga": definition.name,
-                "status": task.status.value,
-                "version": task.version,
-                "at": datetime.now(UTC),
-            }
-        )
-        self._publish(subjects.feed_subject(definition.name, str(decision.id), kind), body)
+        text = str(decision.id)
+        news = {
+            "task": text,
+            "saga": definition.name,
+            "status": task.status,
+            "version": task.version,
+            "at": datetime.now(UTC),
+        }
+        self._publish(subjects.feed_subject(definition.name, text, kind), orjson.dumps(news))
 
     def refuse(
         self, origin: str, subject: str, body: bytes, reason: str, kept: Callable[[], None]

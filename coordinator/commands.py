@@ -8,7 +8,6 @@ from uuid import UUID
 
 import orjson
 from headway.agents import messages, subjects
-from headway.agents.identity import operation_id
 from headway.sagas.actions import Dispatch
 from headway.sagas.definition import Definition, Step
 from headway.sagas.task import Phase, Task
@@ -37,19 +36,19 @@ def command(
 ) -> Outgoing:
     """The command that asks an agent to carry out `dispatch`."""
     step = definition.steps[dispatch.step]
-    operation = operation_id(task_id, step.name, dispatch.phase)
+    text, phase = str(task_id), dispatch.phase
     attributes: dict[str, Any] = {
         "specversion": messages.SPEC_VERSION,
-        "id": f"{operation}/{dispatch.attempt}/{dispatch.epoch}",
+        "id": f"{text}/{step.name}/{phase}/{dispatch.attempt}/{dispatch.epoch}",
         "source": "/headway/coordinator",
-        "type": (messages.EXECUTE if dispatch.phase is Phase.ACTION else messages.COMPENSATE),
-        "task": str(task_id),
+        "type": messages.EXECUTE if phase is Phase.ACTION else messages.COMPENSATE,
+        "task": text,
         "saga": definition.name,
         "step": step.name,
-        "phase": dispatch.phase.value,
+        "phase": phase,
         "attempt": dispatch.attempt,
         "epoch": dispatch.epoch,
-        "traceparent": f"00-{task_id.hex}-{operation.hex[:16]}-01",
+        "traceparent": _traceparent(text),
         **_limits(step),
     }
     return Outgoing(
@@ -72,6 +71,12 @@ def target(step: Step, phase: Phase) -> str:
     name = step.action if phase is Phase.ACTION else step.compensate
     assert name is not None, "a step without a compensation is never compensated"
     return name
+
+
+def _traceparent(task: str) -> str:
+    """The task is the trace; its root span is the id's random half."""
+    digits = task.replace("-", "")
+    return f"00-{digits}-{digits[16:]}-01"
 
 
 def _limits(step: Step) -> dict[str, Any]:

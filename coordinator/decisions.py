@@ -8,7 +8,7 @@ from uuid import UUID
 
 from headway.coordinator.commands import target
 from headway.coordinator.errors import Refusal
-from headway.coordinator.intake import Answer, Item
+from headway.coordinator.intake import Item
 from headway.coordinator.records import Change, Loaded, NewTask
 from headway.sagas import inputs as i
 from headway.sagas.actions import Action
@@ -21,6 +21,7 @@ from headway.sagas.transition import transition
 
 Definitions = Mapping[tuple[str, int | None], Definition]
 """By name and version; version None is the newest."""
+_OF_AGENTS = (i.Succeeded, i.Failed, i.TimedOut, i.Started, i.Heartbeat, i.ClaimAsked)
 CheckInput = Callable[[Definition, bytes], None]
 
 
@@ -90,11 +91,6 @@ def decide(
     )
 
 
-def answer(decision: Decision, task: Loaded | None, place: int) -> Answer:
-    _, refusal, changed = decision.answers[place]
-    return Answer(task, refusal, changed)
-
-
 def _apply(working: _Working, item: Item, definitions: Definitions, check: CheckInput) -> None:
     if item.new is not None:
         _submit(working, item.new, definitions, check)
@@ -131,7 +127,8 @@ def _submit(working: _Working, new: NewTask, definitions: Definitions, check: Ch
 
 def _check_sender(definition: Definition, item: Item) -> None:
     happened = item.happened
-    assert not isinstance(happened, i.Submit | i.Tick | i.Cancel | i.RetryStuck | i.Settle)
+    if not isinstance(happened, _OF_AGENTS):
+        raise AssertionError(f"{type(happened).__name__} does not come from an agent")
     step = definition.steps.get(happened.step)
     if step is None:
         raise Refusal(f"there is no step {happened.step!r} in saga {definition.name!r}", 404)

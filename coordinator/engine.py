@@ -18,12 +18,13 @@ from typing import Protocol
 from uuid import UUID
 
 from headway.coordinator.commands import Outgoing, command, subject_of
-from headway.coordinator.decisions import CheckInput, Decision, Definitions, answer, decide
+from headway.coordinator.decisions import CheckInput, Decision, Definitions, decide
 from headway.coordinator.errors import Refusal, StoreRefused
-from headway.coordinator.intake import Item
+from headway.coordinator.intake import Answer, Item
 from headway.coordinator.records import Change, Loaded
 from headway.sagas.actions import Dispatch, Stop, Withdraw
 from headway.sagas.definition import Definition
+from headway.sagas.task import TaskStatus
 
 BATCH_MAX = 256  # items in one unit of work
 CONFLICT_ROUNDS_MAX = 8  # after so many lost races the items are left to come again
@@ -185,13 +186,13 @@ class Engine:
             return
         if decision.change is None:
             if decision.repeated and (task.ended or task.parked):
-                self._transport.announce(decision, task.status.value)
-        elif decision.before is None and task.status.value == "running":
+                self._transport.announce(decision, task.status)
+        elif decision.before is None and task.status is TaskStatus.RUNNING:
             self._transport.announce(decision, "submitted")
         elif decision.before is not None and decision.before.task.status is task.status:
             self._transport.announce(decision, "progressed")
         else:
-            kind = "progressed" if task.status.value == "running" else task.status.value
+            kind = "progressed" if task.status is TaskStatus.RUNNING else task.status
             self._transport.announce(decision, kind)
 
 
@@ -214,11 +215,13 @@ def _still_wanted(decision: Decision, dispatch: Dispatch) -> bool:
 
 
 def _answer(decision: Decision, *, at_commit: bool) -> None:
+    """Answer the items of one kind; only those answered at the commit are shown the task."""
     after: Loaded | None = None
-    for place, (item, _, _) in enumerate(decision.answers):
+    for item, refusal, changed in decision.answers:
         if item.at_commit is at_commit:
-            after = after or _after(decision)
-            item.answer(answer(decision, after, place))
+            if at_commit and after is None:
+                after = _after(decision)
+            item.answer(Answer(after, refusal, changed))
 
 
 def _after(decision: Decision) -> Loaded | None:

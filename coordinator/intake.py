@@ -15,7 +15,7 @@ from headway.sagas.inputs import Input
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of an item. `task` is its task afterwards, if there is one."""
+    """What became of an item. `task` is its task afterwards, for items answered at the commit."""
 
     task: Loaded | None
     refusal: Refusal | None = None

@@ -9,6 +9,7 @@ from headway.agents.errors import InvalidInput
 from headway.agents.messages import Event, EventData
 from headway.agents.subjects import parse_stored_event_subject
 from headway.coordinator.errors import Refusal
+from headway.coordinator.taskid import task_id
 from headway.sagas import inputs as i
 from headway.sagas.task import Failure, Phase
 
@@ -20,7 +21,7 @@ def sender(subject: str, event: Event) -> tuple[str, UUID]:
     """The agent that the server let publish this, and the task; Refusal if the body differs."""
     try:
         named = parse_stored_event_subject(subject)
-        task = UUID(named.task)
+        task = task_id(named.task)
     except ValueError as error:
         raise Refusal(str(error)) from error
     if event.task != named.task:

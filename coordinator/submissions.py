@@ -17,6 +17,7 @@ from headway.agents.messages import INPUT_MAX_BYTES
 from headway.agents.subjects import TOKEN, parse_task_subject
 from headway.coordinator.errors import Refusal
 from headway.coordinator.records import NewTask
+from headway.coordinator.taskid import task_id
 
 _ID_HEADERS = ("ce-id", "nats-msg-id")
 
@@ -107,6 +108,6 @@ def _structured(saga: str, name: str, content: dict[str, Any]) -> Published:
 
 def _task_id(saga: str, name: str) -> UUID:
     try:
-        return UUID(name)
+        return task_id(name)
     except ValueError:
         return task_id_from_name(saga, name)
