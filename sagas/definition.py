@@ -15,8 +15,9 @@ from typing import Any
 
 import orjson
 from headway.sagas.errors import DefinitionError
-from headway.sagas.retry import Retry, Timeouts
+from headway.sagas.retry import STRANGERS_REFUSED, Retry, Timeouts
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 STEPS_MAX = 256
 DEFINITION_MAX_BYTES = 524_288
@@ -53,6 +54,8 @@ class Step:
     compensation_retry: Retry = COMPENSATION_RETRY
     timeouts: Timeouts = Timeouts()
 
+    __pydantic_config__ = STRANGERS_REFUSED
+
     @property
     def agent(self) -> str:
         return self.action.partition(".")[0]
@@ -67,6 +70,8 @@ class _Body:
     steps: tuple[Step, ...]
     input_schema: dict[str, Any] | None = None
     format: int = 1
+
+    __pydantic_config__ = STRANGERS_REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +102,10 @@ class Definition:
         if len(body) > DEFINITION_MAX_BYTES:
             raise DefinitionError(f"a definition may have at most {DEFINITION_MAX_BYTES} bytes")
         try:
-            return _define(_BODY.validate_json(body))
+            parsed = _BODY.validate_json(body)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(str(part) for part in first["loc"]) or "body"
-            raise DefinitionError(f"not a saga definition: {place}: {first['msg']}") from error
+            raise DefinitionError(f"not a saga definition: {_first(error, body)}") from error
+        return _define(parsed)
 
     def is_after_pivot(self, step: str) -> bool:
         return self.pivot is not None and self.pivot in self.ancestors[step]
@@ -140,19 +144,42 @@ class Saga:
         **policies: Any,
     ) -> Saga:
         """Add a step; see `Step` for the fields. Returns the saga, so that calls can chain."""
-        following = (after,) if isinstance(after, str) else tuple(after)
         try:
+            following = (after,) if isinstance(after, str) else tuple(after)
             self._steps.append(Step(name, action, compensate, following, **policies))
         except TypeError as error:
             raise DefinitionError(f"step {name!r} of saga {self.name!r}: {error}") from error
         return self
 
     def define(self) -> Definition:
-        """Check the saga and freeze it; DefinitionError names the step and the remedy."""
-        return _define(_Body(self.name, self.version, tuple(self._steps), self.input_schema))
+        """Check the saga and freeze it; DefinitionError names the step and the remedy.
+
+        It goes through JSON, so that the digest is the one that others get from the JSON.
+        """
+        body = _Body(self.name, self.version, tuple(self._steps), self.input_schema)
+        return Definition.from_json(_encode(body))
 
 
 _BODY = TypeAdapter(_Body)
+
+
+def _encode(body: _Body) -> bytes:
+    try:
+        return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise DefinitionError(f"saga {body.name!r} cannot be written as JSON: {error}") from error
+
+
+def _first(error: ValidationError, body: bytes | str) -> str:
+    """The first complaint, with the step's name instead of its number."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = list(first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    if where[:1] == ["steps"] and len(where) > 1 and isinstance(where[1], int):
+        step = from_json(body)["steps"][where[1]]
+        if isinstance(step, dict) and "name" in step:
+            where[:2] = [f"step {step['name']!r}"]
+    return f"{'.'.join(str(part) for part in where) or 'body'}: {message}"
 
 
 def _schema_of(saga: str, described: Any) -> dict[str, Any] | None:
@@ -178,10 +205,7 @@ def _define(body: _Body) -> Definition:
     }
     pivot = _pivot(body)
     _check_recoverable(body, pivot, ancestors)
-    encoded = orjson.dumps(
-        _Body(body.name, body.version, tuple(steps.values()), body.input_schema),
-        option=orjson.OPT_SORT_KEYS,
-    )
+    encoded = _encode(_Body(body.name, body.version, tuple(steps.values()), body.input_schema))
     return Definition(
         body.name,
         body.version,
@@ -214,8 +238,8 @@ def _check_names(body: _Body) -> None:
         if step.name in seen:
             raise DefinitionError(f"{saga}: two steps are named {step.name!r}; rename one")
         seen.add(step.name)
-        for action in filter(None, (step.action, step.compensate)):
-            if _ACTION.fullmatch(action) is None:
+        for action in (step.action, step.compensate):
+            if action is not None and _ACTION.fullmatch(action) is None:
                 raise DefinitionError(
                     f"{saga}: step {step.name!r}: {action!r} must be 'agent.action'"
                 )

@@ -12,7 +12,7 @@ class SagaError(Exception):
     """Root of the machine's errors."""
 
 
-class DefinitionError(SagaError):
+class DefinitionError(SagaError, ValueError):
     """A saga definition that cannot be run; the text names the step and the remedy."""
 
 

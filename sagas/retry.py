@@ -8,9 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.sagas.errors import DefinitionError
+from pydantic import ConfigDict
 
 JITTER_SHARE = 0.2  # a delay is moved by at most this share of itself, either way
 DURATION_MAX_S = 366 * 86_400.0
+
+STRANGERS_REFUSED = ConfigDict(extra="forbid")  # a misspelt field is no default
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +34,20 @@ class Retry:
     maximum_attempts: int = 5
     non_retryable_error_types: tuple[str, ...] = ()
 
+    __pydantic_config__ = STRANGERS_REFUSED
+
     def __post_init__(self) -> None:
         _check_duration("initial_interval", self.initial_interval)
         _check_duration("maximum_interval", self.maximum_interval)
+        if self.initial_interval > self.maximum_interval:
+            raise DefinitionError(
+                f"initial_interval ({self.initial_interval} s) is longer than maximum_interval "
+                f"({self.maximum_interval} s): lower the first or raise the second"
+            )
         if not 1.0 <= self.backoff_coefficient <= 100.0:
             raise DefinitionError("backoff_coefficient must be between 1 and 100")
-        if self.maximum_attempts < 0:
-            raise DefinitionError("maximum_attempts must be 0 (no limit) or more")
+        if not 0 <= self.maximum_attempts < 2**31:
+            raise DefinitionError("maximum_attempts must be 0 (no limit) or a 32-bit number")
 
     def delay_ms(self, attempt: int, jitter: float) -> int:
         """Milliseconds to wait after `attempt` (1, 2, …) failed; `jitter` is from -1 to 1."""
@@ -69,6 +79,8 @@ class Timeouts:
     start_to_close: float | None = 60.0
     schedule_to_close: float | None = None
     heartbeat: float | None = None
+
+    __pydantic_config__ = STRANGERS_REFUSED
 
     def __post_init__(self) -> None:
         for name in ("schedule_to_start", "start_to_close", "schedule_to_close", "heartbeat"):

@@ -136,9 +136,7 @@ def test_a_compensations_own_clocks_run_from_its_own_dispatch() -> None:
     assert last.phase is COMPENSATION
 
 
-def test_a_running_attempt_without_a_limit_is_given_up_half_a_minute_after_it_was_asked_to_stop() -> (
-    None
-):
+def test_an_attempt_without_a_limit_is_given_up_half_a_minute_after_it_was_asked_to_stop() -> None:
     story = story_with(NO_LIMIT)
     story.cancel()
     assert due(story.definition, story.state) == story.now + STOP_WAIT_MS

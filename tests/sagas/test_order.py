@@ -89,9 +89,7 @@ def test_a_non_retryable_type_ends_the_step_at_once() -> None:
     assert story.state.reason == "step 'a': CardStolen: broken"
 
 
-def test_compensations_come_in_reverse_order_of_the_edges_and_side_by_side_where_there_are_none() -> (
-    None
-):
+def test_compensations_come_in_reverse_order_of_the_edges_and_else_side_by_side() -> None:
     story = Story(DIAMOND)
     for name in "abc":
         story.done(name)
