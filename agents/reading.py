@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from uuid import UUID
 
 from headway.agents.api import Api
@@ -41,7 +42,7 @@ class Health(BaseModel):
     postgres: str
     nats: str
     version: str
-    now: str
+    now: datetime
 
 
 class Reading(Api):
