@@ -13,6 +13,8 @@ import logging
 import signal
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from headway.agents.errors import InvalidInput
@@ -32,9 +34,10 @@ logger = logging.getLogger("headway.demo.downstream")
 class Downstream:
     """Serves the calls of any number of agents on one ledger."""
 
-    def __init__(self, ledger: Ledger, seed: int) -> None:
+    def __init__(self, ledger: Ledger, trouble_of: Callable[[str, str, int], Trouble]) -> None:
+        """`trouble_of` gives the trouble of an order's call of a name, for the n-th time."""
         self._ledger = ledger
-        self._seed = seed
+        self._trouble_of = trouble_of
         self._seen: Counter[str] = Counter()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -69,14 +72,14 @@ class Downstream:
         name = f"undo {call.action}" if call.undo else call.action
         seen = f"{call.order.order} {name}"
         self._seen[seen] += 1
-        return trouble(self._seed, call.order.order, name, self._seen[seen] - 1)
+        return self._trouble_of(call.order.order, name, self._seen[seen] - 1)
 
 
 async def _serve(data: Path, port: int, seed: int) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     ledger = Ledger(data / LEDGER_FILE, read_orders(data / ORDERS_FILE))
-    downstream = Downstream(ledger, seed)
+    downstream = Downstream(ledger, partial(trouble, seed))
     async with await asyncio.start_server(downstream.serve, LOOPBACK, port, limit=LINE_MAX_BYTES):
         await stop.wait()
     ledger.close()

@@ -10,8 +10,11 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+from headway.coordinator.process import ServerError
+from headway.demo.together import together
 
 AGENTS = ("inventory", "payments", "warehouse", "mail")
 COORDINATOR = "coordinator"
@@ -40,6 +43,19 @@ class Killed:
     pid: int
 
 
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A process that plays a killed one's role, seen `at_s` seconds after the start."""
+
+    at_s: float
+    victim: str
+    pid: int
+
+
+Find = Callable[[str], int | None]
+Tell = Callable[[Killed | Returned], None]
+
+
 def plan(seed: int, count: int, span_s: float) -> list[Kill]:
     """`count` kills within `span_s` seconds, in order of time.
 
@@ -53,34 +69,38 @@ def plan(seed: int, count: int, span_s: float) -> list[Kill]:
     return [Kill(at_s, victim) for at_s, victim in zip(moments, victims, strict=False)]
 
 
-async def carry_out(
-    kills: Sequence[Kill],
-    find: Callable[[str], int | None],
-    told: Callable[[Killed], None],
-) -> None:
-    """Kill as planned from now on. `find` gives the pid of a role, None while it is down.
+async def carry_out(kills: Iterable[Kill], find: Find, tell: Tell) -> None:
+    """Kill as planned, from now on, and see everybody return.
 
-    TimeoutError when a victim does not come back from an earlier kill.
+    `find` gives the pid of a role, None while nobody plays it. ServerError when a victim does
+    not return.
     """
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    for kill in kills:
-        await asyncio.sleep(max(0.0, start + kill.at_s - loop.time()))
-        pid = await _kill_one(kill.victim, find)
-        told(Killed(loop.time() - start, kill.victim, pid))
+    start = asyncio.get_running_loop().time()
+    await together(_carry_out_one(kill, start, find, tell) for kill in kills)
 
 
-async def _kill_one(victim: str, find: Callable[[str], int | None]) -> int:
-    """Send SIGKILL to whoever plays `victim`, once there is such a process."""
+async def _carry_out_one(kill: Kill, start: float, find: Find, tell: Tell) -> None:
+    now = asyncio.get_running_loop().time
+    await asyncio.sleep(max(0.0, start + kill.at_s - now()))
+    pid = await _found(kill.victim, find)
+    while not _kill(pid):
+        pid = await _found(kill.victim, find, other_than=pid)
+    tell(Killed(now() - start, kill.victim, pid))
+    successor = await _found(kill.victim, find, other_than=pid)
+    tell(Returned(now() - start, kill.victim, successor))
+
+
+async def _found(victim: str, find: Find, other_than: int | None = None) -> int:
+    """The pid of who plays `victim`, once there is such a process, and another one."""
     try:
         async with asyncio.timeout(VICTIM_WITHIN_S):
             while True:
                 pid = find(victim)
-                if pid is not None and _kill(pid):
+                if pid is not None and pid != other_than:
                     return pid
                 await asyncio.sleep(VICTIM_POLL_S)
     except TimeoutError as late:
-        raise TimeoutError(
+        raise ServerError(
             f"{victim} did not come back within {VICTIM_WITHIN_S:g} s; its log says why"
         ) from late
 

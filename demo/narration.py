@@ -6,7 +6,7 @@ from collections import Counter
 from types import TracebackType
 from typing import Self
 
-from headway.demo.killer import Killed
+from headway.demo.killer import Killed, Returned
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -41,7 +41,7 @@ class Narration:
 
     def say(self, text: str) -> None:
         """One line about what happens now."""
-        self._console.print(text)
+        self._console.print(text, soft_wrap=True)
 
     def begin(self, orders: int) -> None:
         """The desk opens with `orders` orders to come."""
@@ -62,8 +62,10 @@ class Narration:
         """Nothing more happens to one order by itself."""
         self._progress.advance(self._bar)
 
-    def killed(self, kill: Killed) -> None:
-        self.say(f"{kill.at_s:6.1f} s  SIGKILL {kill.victim} (process {kill.pid})")
+    def tell(self, happened: Killed | Returned) -> None:
+        """A kill, or the return of who was killed."""
+        what = "SIGKILL" if isinstance(happened, Killed) else "back"
+        self.say(f"{happened.at_s:6.1f} s  {what:7}  {happened.victim}, process {happened.pid}")
 
     def _refresh(self) -> None:
         words = [f"{count} {status}" for status, count in sorted(self._statuses.items()) if count]

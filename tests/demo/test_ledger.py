@@ -44,7 +44,7 @@ class Bank:
 
 @pytest.fixture
 def bank(tmp_path: Path, make_order: Callable[..., Order]) -> Iterator[Bank]:
-    orders = [make_order("O-1", quantity=2), make_order("O-2", quantity=8)]
+    orders = [make_order("O-1", quantity=2), make_order("O-2", quantity=9)]
     bank = Bank(tmp_path / "ledger.sqlite3", orders)
     yield bank
     bank.ledger.close()
