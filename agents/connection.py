@@ -18,6 +18,7 @@ PING_INTERVAL_S = 10
 PINGS_OUTSTANDING_MAX = 2
 PENDING_MAX_BYTES = 32 * 1024 * 1024  # kept for the server while it is away
 COMPLAINT_INTERVAL_S = 5.0
+COMPLAINTS_KEPT = 100
 
 _log = logging.getLogger("headway.agents.connection")
 
@@ -86,7 +87,7 @@ async def connect(
         places = ", ".join(_without_credentials(server) for server in servers)
         raise Unavailable(
             f"no NATS server at {places} let us in within {timeout:g} s "
-            f"({complaints.last or 'no answer'}); is it running, and is the URL right?"
+            f"({complaints.reason or 'no answer'}); is it running, and is the URL right?"
         ) from None
     await wire.start()
     return Connection(nc, wire)
@@ -96,15 +97,20 @@ class _Complaints:
     """nats-py's errors in the log: each text at most once in a while."""
 
     def __init__(self) -> None:
-        self.last = ""
-        self._said_at = 0.0
+        self.reason = ""  # the latest, but rather a server's words than a socket's
+        self._said_at: dict[str, float] = {}
 
     async def complain(self, error: Exception) -> None:
         text = str(error) or type(error).__name__
         now = time.monotonic()
-        if text != self.last or now - self._said_at >= COMPLAINT_INTERVAL_S:
-            self.last, self._said_at = text, now
-            _log.warning("NATS: %s", text)
+        if not (self.reason and isinstance(error, OSError)):
+            self.reason = text
+        if now - self._said_at.get(text, -COMPLAINT_INTERVAL_S) < COMPLAINT_INTERVAL_S:
+            return
+        if len(self._said_at) >= COMPLAINTS_KEPT:
+            self._said_at.clear()
+        self._said_at[text] = now
+        _log.warning("NATS: %s", text)
 
 
 def _split(part: str) -> SplitResult:
