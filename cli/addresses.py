@@ -1,0 +1,84 @@
+"""Where the servers are: from flags, from the environment, or from a running `headway up`.
+
+An address that was given wins, and then nothing is taken from a running `up`: the servers of
+one command always belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from headway.agents.errors import Unavailable
+from headway.coordinator.connections import FILE_NAME, running_connections
+
+DEFAULT_DATA = Path(".headway")
+
+NATS_URL = "HEADWAY_NATS_URL"
+POSTGRES_URL = "HEADWAY_POSTGRES_URL"
+DATA = "HEADWAY_DATA"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """What was given or found. `origin` says where, for people."""
+
+    nats_url: str
+    postgres_url: str | None
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The flags of a command; None where one was not given."""
+
+    nats_url: str | None = None
+    data: Path | None = None
+    postgres_url: str | None = None
+
+
+def data_directory(given: Path | None, environ: Mapping[str, str]) -> Path:
+    """The data directory of `headway up`: the flag's, the environment's, or ./.headway."""
+    return given or Path(environ.get(DATA) or DEFAULT_DATA)
+
+
+def find(given: Given, environ: Mapping[str, str]) -> Addresses:
+    """The addresses to use; Unavailable says how to give them if there are none."""
+    postgres_url = given.postgres_url or environ.get(POSTGRES_URL)
+    if given.nats_url:
+        return Addresses(given.nats_url, postgres_url, "--nats-url")
+    if environ.get(NATS_URL):
+        return Addresses(environ[NATS_URL], postgres_url, NATS_URL)
+    return _of_running_up(data_directory(given.data, environ))
+
+
+def without_secret(url: str) -> str:
+    """Each of the comma-separated URLs without its user and password."""
+    return ",".join(_without_secret(one) for one in url.split(","))
+
+
+def _without_secret(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _of_running_up(data: Path) -> Addresses:
+    try:
+        running = running_connections(data)
+    except PermissionError:
+        raise Unavailable(
+            f"the `headway up` in {data} is another user's: run as that user, "
+            f"or set --nats-url or {NATS_URL}"
+        ) from None
+    except (ValueError, TypeError):
+        raise Unavailable(
+            f"{data / FILE_NAME} is damaged: stop `headway up` and start it again"
+        ) from None
+    if running is None:
+        raise Unavailable(
+            f"no `headway up` runs in {data}, and no address was given: "
+            f"start one there, or set --nats-url or {NATS_URL}"
+        )
+    return Addresses(running.nats_url, running.postgres_url, f"`headway up` in {data}")

@@ -1,0 +1,64 @@
+"""How a command ends: its exit codes, and the words for errors that are expected.
+
+An expected error is one or two lines on standard error that say what to do, and an exit code.
+Anything else is a bug and shows its traceback.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from headway.agents.errors import (
+    DeclarationError,
+    HeadwayError,
+    InvalidInput,
+    Refused,
+    Unavailable,
+)
+from headway.coordinator.errors import SchemaMismatch
+from headway.sagas.errors import SagaError
+
+
+class Exit(IntEnum):
+    """What a caller can tell from the status of a command."""
+
+    OK = 0
+    OTHERWISE = 1
+    BAD_INPUT = 2
+    REFUSED = 3
+    NOBODY = 4
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    Exit.OK: "done as asked",
+    Exit.OTHERWISE: "a task ended otherwise than asked, a check failed, or a server did not start",
+    Exit.BAD_INPUT: "wrong usage, input that does not fit, or a part that is not installed",
+    Exit.REFUSED: "the coordinator refused: no such thing, or its state forbids it",
+    Exit.NOBODY: "nobody answered: no server or no coordinator is reachable",
+    Exit.INTERRUPTED: "interrupted",
+}
+
+
+class BadInput(HeadwayError):
+    """Something that a person typed, or a file that they named, cannot be used as it is."""
+
+
+class MissingExtra(HeadwayError):
+    """A command that needs more than the base install."""
+
+
+EXPECTED = (HeadwayError, SagaError, SchemaMismatch)
+
+
+def exit_code(error: Exception) -> Exit:
+    """The exit code of an expected error."""
+    match error:
+        case Refused():
+            return Exit.REFUSED
+        case Unavailable():
+            return Exit.NOBODY
+        case SagaError() | InvalidInput() | DeclarationError() | BadInput() | MissingExtra():
+            return Exit.BAD_INPUT
+        case _:
+            return Exit.OTHERWISE

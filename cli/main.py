@@ -1,0 +1,64 @@
+"""The command `headway`: puts the groups of commands together, and turns errors into exits."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import sys
+
+import typer
+from headway.cli import (
+    agents,
+    doctor,
+    interventions,
+    output,
+    sagas,
+    servers,
+    submissions,
+    tasks,
+)
+from headway.cli.failures import EXPECTED, MEANINGS, exit_code
+from headway.cli.terminal import Terminal, command, shared_flags
+
+PANEL = "Look at the system"
+EPILOG = "\n\n".join(["Exit status:", *(f"{code:>3}  {text}" for code, text in MEANINGS.items())])
+
+
+def build() -> typer.Typer:
+    """The whole command line."""
+    app = typer.Typer(
+        name="headway",
+        help="Durable coordination for multi-agent systems. Standard output is data; "
+        "standard error narrates.",
+        epilog=EPILOG,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(shared_flags)
+    for group in (servers, submissions, tasks, interventions, sagas, agents, doctor):
+        group.add_to(app)
+    command(app, PANEL, flags=("json",))(version)
+    return app
+
+
+def version(terminal: Terminal) -> None:
+    """Show the version of Headway and of Python."""
+    headway, python = importlib.metadata.version("headway"), platform.python_version()
+    if terminal.as_json:
+        output.write_json({"headway": headway, "python": python})
+    else:
+        output.data_console().print(f"headway {headway}, Python {python}")
+
+
+def main() -> None:
+    """Run one command; an expected error becomes a line on standard error and an exit code."""
+    try:
+        build()(prog_name="headway")
+    except EXPECTED as error:
+        output.complain(str(error))
+        sys.exit(exit_code(error))
+
+
+if __name__ == "__main__":
+    main()

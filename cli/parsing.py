@@ -1,0 +1,60 @@
+"""Arguments that carry more than one word: JSON, KEY=VALUE pairs, files of tasks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+from headway.cli.failures import BadInput
+
+STANDARD_INPUT = "-"
+
+
+def json_from(text: str | None, what: str) -> Any:
+    """The JSON value that `text` is, or that standard input holds if it is `-`."""
+    if text is None:
+        return None
+    body = sys.stdin.read() if text == STANDARD_INPUT else text
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadInput(f"{what} is not JSON: {error}") from None
+
+
+def attributes_from(pairs: Sequence[str] | None) -> dict[str, str]:
+    """A mapping from KEY=VALUE arguments."""
+    attributes = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise BadInput(f"an attribute is written KEY=VALUE, not {pair!r}")
+        attributes[key] = value
+    return attributes
+
+
+def inputs_from(path: Path) -> list[Any]:
+    """The inputs that a file of JSON lines holds; empty lines are skipped.
+
+    The whole file is read before anything is sent, so that a bad line leaves nothing half done.
+    """
+    return list(_numbered(path))
+
+
+def _numbered(path: Path) -> Iterator[Any]:
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield _line(path, number, line)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from None
+
+
+def _line(path: Path, number: int, line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise BadInput(f"{path}:{number} is not JSON: {error}; nothing was submitted") from None

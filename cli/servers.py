@@ -1,0 +1,93 @@
+"""Commands that run something: up, coordinator, agent, demo."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from headway.agents import runner
+from headway.cli.addresses import data_directory
+from headway.cli.extras import load
+from headway.cli.terminal import PostgresUrl, Terminal, command
+
+PANEL = "Run"
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+COORDINATORS_MAX = 16
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register this module's commands."""
+    command(app, PANEL, flags=("json", "data"))(up)
+    command(app, PANEL)(coordinator)
+    command(app, PANEL)(agent)
+    command(app, PANEL, flags=("json",))(demo)
+
+
+def up(
+    terminal: Terminal,
+    coordinators: Annotated[
+        int, typer.Option(min=1, max=COORDINATORS_MAX, help="Coordinators side by side.")
+    ] = 1,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="First delete everything in the data directory.")
+    ] = False,
+) -> None:
+    """Run NATS, PostgreSQL and a coordinator here, until Ctrl-C.
+
+    Their data are kept in ./.headway, or where --data says. Commands in the same folder find them.
+    """
+    _log_to_standard_error()
+    data = data_directory(terminal.given.data, os.environ)
+    load("headway.cli.hosting", "up").up(terminal, data, coordinators, reset)
+
+
+def coordinator(
+    terminal: Terminal,
+    postgres_url: PostgresUrl = None,
+) -> None:
+    """Run a coordinator against existing servers, until SIGTERM. Run as many as you like."""
+    _log_to_standard_error()
+    load("headway.cli.serving", "coordinator").coordinator(terminal, postgres_url)
+
+
+def agent(
+    terminal: Terminal,
+    agents: Annotated[
+        list[str],
+        typer.Argument(metavar="MODULE:NAME...", help="Agents in Python, e.g. shop.pay:payments"),
+    ],
+) -> None:
+    """Run agents in this process, until SIGTERM. Run as many of each as you like."""
+    _log_to_standard_error()
+    runner.run([runner.load(one) for one in agents], terminal.addresses().nats_url)
+
+
+def demo(
+    terminal: Terminal,
+    orders: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your own orders, as JSON lines.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Orders to generate.")] = 300,
+    seed: Annotated[int, typer.Option(help="Decides the orders and the kills.")] = 1,
+    kills: Annotated[int, typer.Option(min=0, help="Processes to kill on the way.")] = 12,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the data and logs in this directory.")
+    ] = None,
+) -> None:
+    """Run an order desk while its processes are being killed, then audit what is left.
+
+    Exits with 0 only if no effect was lost and none was applied twice.
+    """
+    run = load("headway.demo.run", "demo")
+    raise typer.Exit(
+        run.run_demo(
+            orders=orders, count=count, seed=seed, kills=kills, as_json=terminal.as_json, keep=keep
+        )
+    )
+
+
+def _log_to_standard_error() -> None:
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)

@@ -1,0 +1,136 @@
+"""The command `submit`: one task, or a file of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+from headway.agents.client import Client
+from headway.agents.errors import HeadwayError
+from headway.agents.views import SubmitReceipt, TaskStatus, TaskView
+from headway.cli import output, tables
+from headway.cli.failures import BadInput, exit_code
+from headway.cli.parsing import attributes_from, inputs_from, json_from
+from headway.cli.tasks import exit_by_outcome
+from headway.cli.terminal import Terminal, command
+
+PANEL = "Submit"
+REFUSED_SHOWN_MAX = 5  # tasks of a file whose errors are told one by one
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register this module's command."""
+    command(app, PANEL)(submit)
+
+
+def submit(
+    terminal: Terminal,
+    saga: Annotated[str, typer.Argument(help="The saga to run.")],
+    input: Annotated[
+        str | None, typer.Argument(metavar="JSON", help="Its input; `-` reads standard input.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Many inputs, one JSON value a line.")
+    ] = None,
+    task: Annotated[
+        UUID | None, typer.Option(help="The task's id: submitting it again is harmless.")
+    ] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option("--attribute", "-a", metavar="KEY=VALUE", help="To find it by."),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until it ends.")] = False,
+) -> None:
+    """Submit a task, or a file of tasks.
+
+    With --wait, exits with 0 if every task succeeded, with 1 if one ended otherwise or is parked.
+    """
+    attributes = attributes_from(attribute)
+    if file is None:
+        _submit_one(terminal, saga, json_from(input, "the input"), task, attributes, wait)
+    elif input is not None or task is not None:
+        raise BadInput("--file goes neither with an input nor with --task")
+    else:
+        _submit_many(terminal, saga, inputs_from(file), attributes, wait)
+
+
+def _submit_one(
+    terminal: Terminal,
+    saga: str,
+    value: Any,
+    task: UUID | None,
+    attributes: dict[str, str],
+    wait: bool,
+) -> None:
+    async def submit_it(client: Client) -> SubmitReceipt:
+        return await client.submit(saga, value, task=task, attributes=attributes)
+
+    async def submit_and_wait(client: Client) -> TaskView:
+        receipt = await submit_it(client)
+        output.narrate(f"submitted {receipt.task}")
+        return await client.result(receipt.task)
+
+    if not wait:
+        terminal.show(terminal.ask(submit_it), tables.receipt)
+        return
+    view = terminal.ask(submit_and_wait)
+    terminal.show(view, tables.task)
+    exit_by_outcome([view.status])
+
+
+def _submit_many(
+    terminal: Terminal, saga: str, inputs: list[Any], attributes: dict[str, str], wait: bool
+) -> None:
+    async def submit_all(client: Client) -> list[SubmitReceipt | HeadwayError]:
+        with output.progress("submitted", len(inputs)) as done:
+            return await client.submit_many(saga, inputs, attributes=attributes, progress=done)
+
+    async def submit_all_and_wait(client: Client) -> list[SubmitReceipt | HeadwayError]:
+        answers = await submit_all(client)
+        tasks = [answer.task for answer in answers if isinstance(answer, SubmitReceipt)]
+        with output.progress("settled", len(tasks)) as done:
+            statuses.extend(await _settled(terminal, client, tasks, done))
+        return answers
+
+    statuses: list[TaskStatus] = []
+    answers = terminal.ask(submit_all_and_wait if wait else submit_all)
+    if not wait:
+        for answer in answers:
+            if isinstance(answer, SubmitReceipt):
+                terminal.show(answer, tables.receipt)
+    elif not terminal.as_json:
+        output.data_console().print(tables.outcomes(Counter(statuses)))
+    _exit_if_refused(answers)
+    exit_by_outcome(statuses)
+
+
+async def _settled(
+    terminal: Terminal, client: Client, tasks: list[UUID], done: Callable[[int], None]
+) -> list[TaskStatus]:
+    """How the tasks ended, as they do; each is written at once if JSON is asked for."""
+    statuses: list[TaskStatus] = []
+    async for view in client.results(tasks):
+        statuses.append(view.status)
+        done(len(statuses))
+        if terminal.as_json:
+            output.write_json(view)
+    return statuses
+
+
+def _exit_if_refused(answers: list[SubmitReceipt | HeadwayError]) -> None:
+    """Say which tasks of a file were not accepted, and end with the first one's exit code."""
+    refused = {
+        number: answer
+        for number, answer in enumerate(answers, start=1)
+        if isinstance(answer, HeadwayError)
+    }
+    if not refused:
+        return
+    for number, error in list(refused.items())[:REFUSED_SHOWN_MAX]:
+        output.complain(f"task {number} of the file was not accepted: {error}")
+    output.complain(f"{len(refused)} of {len(answers)} tasks were not accepted")
+    raise typer.Exit(exit_code(next(iter(refused.values()))))

@@ -1,0 +1,121 @@
+"""Commands that look at tasks: status, watch, list, history, parked."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, get_args
+from uuid import UUID
+
+import typer
+from headway.agents.client import Client
+from headway.agents.views import PAGE_LIMIT_MAX, History, TaskStatus, TaskView
+from headway.cli import output, tables
+from headway.cli.failures import BadInput, Exit
+from headway.cli.parsing import attributes_from
+from headway.cli.terminal import Terminal, command
+
+PANEL = "Look at tasks"
+PAGE = 50
+STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
+
+TaskId = Annotated[UUID, typer.Argument(metavar="TASK", help="The task's id.")]
+SagaName = Annotated[str | None, typer.Option("--saga", help="Only tasks of this saga.")]
+Attributes = Annotated[
+    list[str] | None,
+    typer.Option("--attribute", "-a", metavar="KEY=VALUE", help="Only tasks with this attribute."),
+]
+Statuses = Annotated[
+    list[str] | None,
+    typer.Option("--status", "-s", metavar="STATUS", help=f"One of {', '.join(STATUSES)}."),
+]
+Limit = Annotated[int, typer.Option(min=1, max=PAGE_LIMIT_MAX, help="Tasks on a page.")]
+Cursor = Annotated[str | None, typer.Option(help="The next page, as the last one named it.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register this module's commands."""
+    register = command(app, PANEL)
+    register(status)
+    register(watch)
+    command(app, PANEL, name="list")(list_tasks)
+    register(history)
+    register(parked)
+
+
+def status(terminal: Terminal, task: TaskId) -> None:
+    """Show a task: its steps, whom it waits for, and what a person can do."""
+    terminal.show(terminal.ask(lambda client: client.status(task)), tables.task)
+
+
+def watch(terminal: Terminal, task: TaskId) -> None:
+    """Show each change of a task until it ends or is parked.
+
+    Exits with 0 if the task succeeded, with 1 if it ended otherwise or is parked.
+    """
+
+    async def follow(client: Client) -> TaskView:
+        async for view in client.watch(task):
+            terminal.show(view, tables.change)
+            last = view
+        return last
+
+    exit_by_outcome([terminal.ask(follow).status])
+
+
+def list_tasks(
+    terminal: Terminal,
+    status: Statuses = None,
+    saga: SagaName = None,
+    attribute: Attributes = None,
+    since: Annotated[datetime | None, typer.Option(help="Only tasks created after.")] = None,
+    until: Annotated[datetime | None, typer.Option(help="Only tasks created before.")] = None,
+    limit: Limit = PAGE,
+    cursor: Cursor = None,
+) -> None:
+    """List tasks, newest first."""
+    attributes, statuses = attributes_from(attribute), statuses_from(status)
+    page = terminal.ask(
+        lambda client: client.list(
+            status=statuses,
+            saga=saga,
+            attributes=attributes,
+            created_after=since and since.astimezone(),
+            created_before=until and until.astimezone(),
+            limit=limit,
+            cursor=cursor,
+        )
+    )
+    terminal.show(page, tables.tasks)
+
+
+def history(terminal: Terminal, task: TaskId) -> None:
+    """Show all that happened to a task, oldest first."""
+    entries = terminal.ask(lambda client: client.history(task))
+    terminal.show(History(task=task, entries=entries), tables.history)
+
+
+def parked(
+    terminal: Terminal,
+    saga: SagaName = None,
+    limit: Limit = PAGE,
+    cursor: Cursor = None,
+) -> None:
+    """List the tasks that wait for a person, with their reasons."""
+    page = terminal.ask(lambda client: client.parked(saga=saga, limit=limit, cursor=cursor))
+    terminal.show(page, tables.tasks)
+    if page.tasks and not terminal.as_json:
+        output.narrate("`headway status TASK` shows one of them and what is open to you.")
+
+
+def exit_by_outcome(statuses: list[TaskStatus]) -> None:
+    """End with OTHERWISE unless every task succeeded."""
+    if any(status != "succeeded" for status in statuses):
+        raise typer.Exit(Exit.OTHERWISE)
+
+
+def statuses_from(names: list[str] | None) -> list[TaskStatus]:
+    """The statuses that were named, in the order in which they are declared."""
+    unknown = set(names or ()).difference(STATUSES)
+    if unknown:
+        raise BadInput(f"no status is called {min(unknown)!r}: use {', '.join(STATUSES)}")
+    return [status for status in STATUSES if status in (names or ())]
