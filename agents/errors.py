@@ -1,14 +1,14 @@
 """Errors of the agent SDK.
 
-    HeadwayError
-    ├── DeclarationError       an agent or handler is declared wrongly (raised at import)
-    ├── InvalidInput           bytes or arguments that do not fit; names the field
-    ├── Reject                 raised by a handler: business failure, no lasting effect
-    ├── Retry                  raised by a handler: not now, try again later
-    ├── Unavailable            no coordinator or no server answered in time
-    └── Refused                the coordinator said no, with the reason
-        ├── NotFound           no such task or saga
-        └── Conflict           the same id with another body, or a state that forbids it
+HeadwayError
+├── DeclarationError       an agent or handler is declared wrongly (raised at import)
+├── InvalidInput           bytes or arguments that do not fit; names the field
+├── Reject                 raised by a handler: business failure, no lasting effect
+├── Retry                  raised by a handler: not now, try again later
+├── Unavailable            no coordinator or no server answered in time
+└── Refused                the coordinator said no, with the reason
+    ├── NotFound           no such task or saga
+    └── Conflict           the same id with another body, or a state that forbids it
 """
 
 from __future__ import annotations

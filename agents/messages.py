@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
-
 from headway.agents.errors import InvalidInput
+from pydantic import TypeAdapter, ValidationError
 
 SPEC_VERSION = "1.0"
 CONTENT_TYPE = "application/cloudevents+json"

@@ -23,7 +23,9 @@ COORDINATOR = "coordinator"  # durable consumer shared by all coordinators
 TASKS = f"{PREFIX}.tasks.*"
 COMMANDS = f"{PREFIX}.commands.*.*.*.*"
 EVENTS = f"{PREFIX}.events.*.*"
-EVENTS_STORED = f"{PREFIX}.events.{{{{partition({PARTITIONS},2)}}}}.{{{{wildcard(1)}}}}.{{{{wildcard(2)}}}}"
+EVENTS_STORED = (
+    f"{PREFIX}.events.{{{{partition({PARTITIONS},2)}}}}.{{{{wildcard(1)}}}}.{{{{wildcard(2)}}}}"
+)
 FEED = f"{PREFIX}.feed.*.*.*"
 DEAD = f"{PREFIX}.dead.*"
 API = f"{PREFIX}.api"

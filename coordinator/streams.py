@@ -25,6 +25,15 @@ PAYLOADS_MAX_AGE_NS = 30 * DAY_NS
 ACK_PENDING_MAX = 50_000
 PULLS_WAITING_MAX = 4_096
 
+# What the feed keeps; `progressed` is for whoever listens at the moment, and stored nowhere.
+KEPT_NEWS = (
+    "submitted",
+    "succeeded",
+    "compensating",
+    "compensated",
+    "parked",
+    "failed_to_compensate",
+)
 ADVISORIES = (
     "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",
     "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>",
@@ -61,7 +70,7 @@ def streams(replicas: int) -> tuple[dict[str, Any], ...]:
         },
         {
             "name": subjects.FEED_STREAM,
-            "subjects": [subjects.FEED],
+            "subjects": [subjects.feed_subject("*", "*", kind) for kind in KEPT_NEWS],
             "retention": "limits",
             "discard": "old",
             "max_age": FEED_MAX_AGE_NS,

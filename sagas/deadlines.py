@@ -27,6 +27,7 @@ def due(definition: Definition, task: Task, checked_at: int = 0) -> int | None:
     times = [
         time
         for name, state in task.steps.items()
+        if state.dispatched_at or state.retry_at
         for time in _times(definition.steps[name], state, checked_at)
     ]
     return min(times, default=None)
@@ -46,9 +47,11 @@ def clock_due(definition: Definition, task: Task, at: int) -> bool:
 
 
 def lapsed(step: Step, state: StepState, at: int) -> str | None:
-    """The name of a timeout of the outstanding attempt that has passed, if one has."""
+    """The name of a timeout that has passed: of the outstanding attempt, or of all retrying."""
     if not state.outstanding:
-        return None
+        closing = closes_at(step, state)
+        over = state.retry_at > 0 and closing is not None and closing <= at
+        return "schedule_to_close" if over else None
     return next((name for time, name in _deadlines(step, state) if time <= at), None)
 
 

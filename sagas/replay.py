@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, assert_never
 
 from headway.sagas import events as e
@@ -81,14 +80,13 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
         case e.AttemptDispatched():
             return _dispatched(state, event)
         case e.AttemptStarted():
-            return replace(state, started_at=event.at, heartbeat_at=event.at)
+            return state._replace(started_at=event.at, heartbeat_at=event.at)
         case e.AttemptHeartbeat():
-            return replace(state, heartbeat_at=event.at)
+            return state._replace(heartbeat_at=event.at)
         case e.AttemptClaimed():
             return _claimed(state, event)
         case e.AttemptRepublished():
-            return replace(
-                state,
+            return state._replace(
                 epoch=event.epoch,
                 dispatched_at=event.at,
                 started_at=0,
@@ -114,8 +112,8 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
             uncertain = state.uncertain or event.phase is Phase.ACTION
             return _unanswered(state, event, error, uncertain and _may_matter(event.status))
         case e.StepCompensated():
-            return replace(
-                state, status=StepStatus.COMPENSATED, error=None, empty=event.empty, **_AT_REST
+            return state._replace(
+                status=StepStatus.COMPENSATED, error=None, empty=event.empty, **_AT_REST
             )
         case _:
             assert_never(event)
@@ -124,8 +122,7 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
 def _claimed(state: StepState, event: e.AttemptClaimed) -> StepState:
     """A delivery after the first tells of an earlier holder, who may have got anywhere."""
     taken_over = event.phase is Phase.ACTION and event.delivery > 1
-    return replace(
-        state,
+    return state._replace(
         epoch=event.epoch,
         started_at=event.at,
         heartbeat_at=event.at,
@@ -165,7 +162,7 @@ def _unanswered(
     uncertain: bool,
 ) -> StepState:
     at_rest = {**_AT_REST, "retry_at": event.retry_at}
-    return replace(state, status=event.status, error=error, uncertain=uncertain, **at_rest)
+    return state._replace(status=event.status, error=error, uncertain=uncertain, **at_rest)
 
 
 def _resumed(task: Task, event: e.TaskResumed) -> Task:
@@ -174,8 +171,7 @@ def _resumed(task: Task, event: e.TaskResumed) -> Task:
     for name in event.steps:
         state = steps[name]
         acting = task.status is TaskStatus.PARKED
-        steps[name] = replace(
-            state,
+        steps[name] = state._replace(
             status=StepStatus.SCHEDULED if acting else StepStatus.COMPENSATING,
             spent=state.attempt,
             scheduled_at=event.at,
@@ -194,19 +190,19 @@ def _recovering(task: Task, event: e.RecoveryStarted) -> Task:
     steps = dict(task.steps)
     for name, state in steps.items():
         if state.status is StepStatus.WAITING:
-            steps[name] = replace(state, status=StepStatus.SKIPPED)
+            steps[name] = state._replace(status=StepStatus.SKIPPED)
     for name, stop_by in event.stopping.items():
-        steps[name] = replace(steps[name], stop_by=stop_by)
+        steps[name] = steps[name]._replace(stop_by=stop_by)
     for name, status in event.closing.items():
         uncertain = steps[name].uncertain and _may_matter(status)
-        steps[name] = replace(steps[name], status=status, uncertain=uncertain, **_AT_REST)
+        steps[name] = steps[name]._replace(status=status, uncertain=uncertain, **_AT_REST)
     return Task(TaskStatus.COMPENSATING, task.version + 1, steps, event.reason, task.incident)
 
 
 def _late(task: Task, event: e.LateSuccess) -> Task:
-    state = replace(task.steps[event.step], known=True, result=event.result)
+    state = task.steps[event.step]._replace(known=True, result=event.result)
     if state.phase is Phase.COMPENSATION:
-        state = replace(state, doubted=state.attempt)
+        state = state._replace(doubted=state.attempt)
     if event.again:
         state = _once_more(state, event.at)
     after = _step(task, event.step, state)
@@ -215,27 +211,26 @@ def _late(task: Task, event: e.LateSuccess) -> Task:
     before = "its compensation had found nothing to undo"
     if state.phase is Phase.ACTION:
         before = "it had been reported to have left nothing"
-    return replace(after, incident=f"step {event.step} took effect after {before}")
+    return after._replace(incident=f"step {event.step} took effect after {before}")
 
 
 def _doubted(task: Task, event: e.EmptyDoubted) -> Task:
     after = _step(task, event.step, _once_more(task.steps[event.step], event.at))
     incident = f"step {event.step} took effect though its compensation found nothing to undo"
-    return replace(after, incident=incident)
+    return after._replace(incident=incident)
 
 
 def _once_more(state: StepState, at: int) -> StepState:
     """A further series of compensations, due at once."""
     at_rest = {**_AT_REST, "retry_at": at}
-    return replace(
-        state, status=StepStatus.COMPENSATING, empty=False, spent=state.attempt, **at_rest
+    return state._replace(
+        status=StepStatus.COMPENSATING, empty=False, spent=state.attempt, **at_rest
     )
 
 
 def _settled(task: Task, event: e.StepSettled) -> Task:
     completed = event.status is StepStatus.COMPLETED
-    state = replace(
-        task.steps[event.step],
+    state = task.steps[event.step]._replace(
         status=event.status,
         uncertain=False,
         empty=event.empty,
@@ -244,7 +239,7 @@ def _settled(task: Task, event: e.StepSettled) -> Task:
         **_AT_REST,
     )
     resumed = TaskStatus.RUNNING if task.status is TaskStatus.PARKED else TaskStatus.COMPENSATING
-    return replace(_step(task, event.step, state), status=resumed)
+    return _step(task, event.step, state)._replace(status=resumed)
 
 
 def _step(task: Task, name: str, state: StepState) -> Task:

@@ -236,8 +236,7 @@ def canonical(task: Task) -> Task:
 
 @lru_cache(maxsize=100_000)
 def _canonical_step(state: StepState) -> StepState:
-    return replace(
-        state,
+    return state._replace(
         dispatched_at=NOW if state.dispatched_at else 0,
         started_at=NOW if state.started_at else 0,
         heartbeat_at=NOW if state.heartbeat_at else 0,

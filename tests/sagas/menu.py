@@ -7,7 +7,6 @@ would have been set.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from corpus import Faults, Shape
 from headway.sagas import Definition, Phase, Step, StepState, Task
@@ -119,7 +118,7 @@ def _clocks(shape: Shape, task: Task, name: str) -> Iterator[Happening]:
     closing = step.timeouts.schedule_to_close
     if closing is not None and state.outstanding:
         # too little is left for another attempt
-        changed = replace(state, scheduled_at=NOW - _ms(closing) + 1)
+        changed = state._replace(scheduled_at=NOW - _ms(closing) + 1)
         failed = i.Failed(NOW, name, state.phase, state.attempt, state.epoch, _FAULT, True, True)
         yield _with(task, name, changed), failed
 
@@ -135,25 +134,28 @@ def run_out(definition: Definition, task: Task) -> Task:
 
 def _run_out_clocks(step: Step, state: StepState, timeouts: bool) -> Iterator[StepState]:
     limits = step.timeouts
+    closing = limits.schedule_to_close
     if state.retry_at:
-        yield replace(state, retry_at=NOW)
+        yield state._replace(retry_at=NOW)
+        if closing is not None:
+            yield state._replace(retry_at=NOW - 1, scheduled_at=NOW - _ms(closing))
     if not state.outstanding:
         return
     if state.stop_by:
-        yield replace(state, stop_by=NOW)
+        yield state._replace(stop_by=NOW)
     if not timeouts:
         return
-    if limits.schedule_to_close is not None:
-        yield replace(state, scheduled_at=NOW - _ms(limits.schedule_to_close))
+    if closing is not None:
+        yield state._replace(scheduled_at=NOW - _ms(closing))
     if state.started_at == 0:
         if limits.schedule_to_start is not None:
-            yield replace(state, dispatched_at=NOW - _ms(limits.schedule_to_start))
+            yield state._replace(dispatched_at=NOW - _ms(limits.schedule_to_start))
         return
     if limits.start_to_close is not None:
         began = NOW - _ms(limits.start_to_close) - CLOSE_GRACE_MS
-        yield replace(state, started_at=began)
+        yield state._replace(started_at=began)
     if limits.heartbeat is not None:
-        yield replace(state, heartbeat_at=NOW - _ms(limits.heartbeat))
+        yield state._replace(heartbeat_at=NOW - _ms(limits.heartbeat))
 
 
 def nonsense(task: Task, seen: Witness) -> Iterator[i.Input]:
@@ -178,7 +180,7 @@ def nonsense(task: Task, seen: Witness) -> Iterator[i.Input]:
 
 
 def _with(task: Task, name: str, state: StepState) -> Task:
-    return replace(task, steps={**task.steps, name: state})
+    return task._replace(steps={**task.steps, name: state})
 
 
 def _ms(seconds: float) -> int:
