@@ -60,10 +60,10 @@ def attempt_ended(progress: Progress, happened: i.Failed | i.TimedOut) -> None:
 
 
 def time_out(progress: Progress, step: str, timeout: str, at: int, jitter: float) -> None:
-    """Give up the outstanding attempt: its outcome is unknown."""
+    """Give up the outstanding attempt, whose outcome is unknown, or the one that was to come."""
     state = progress.state(step)
     retryable = timeout not in _FINAL_TIMEOUTS
-    ending = _Ending(at, f"Timeout.{timeout}", retryable, no_effect=False, jitter=jitter)
+    ending = _Ending(at, f"Timeout.{timeout}", retryable, not state.outstanding, jitter)
     status, retry_at = _after(progress, step, ending)
     progress.record(
         e.AttemptTimedOut(at, step, state.phase, state.attempt, timeout, status, retry_at)

@@ -100,6 +100,17 @@ def test_an_attempt_that_runs_at_schedule_to_close_is_unknown_and_not_tried_agai
     assert compensations(story) == ["a"]
 
 
+def test_no_attempt_is_sent_after_schedule_to_close_however_late_the_timer_goes_off() -> None:
+    limits = Timeouts(start_to_close=5.0, schedule_to_close=10.0)
+    story = Story(steps("late", ("a", ""), retry=ENDLESS, timeouts=limits))
+    story.faulted("a", no_effect=True)
+    story.wait(60_000)
+    story.tick()
+    assert timeouts_of(story) == ["schedule_to_close"]
+    assert (story.status, story.statuses()) == ("compensated", {"a": "failed"})
+    assert len(story.sent) == 1
+
+
 def test_schedule_to_close_starts_anew_when_a_person_asks_for_a_retry() -> None:
     limits = Timeouts(start_to_close=5.0, schedule_to_close=10.0)
     story = Story(steps("whole", ("p !", ""), timeouts=limits))

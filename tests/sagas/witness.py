@@ -105,6 +105,7 @@ def _read(known: Witness, event: e.Event) -> None:
         case e.AttemptFailed() | e.AttemptTimedOut():
             state = replace(known[event.step], open="")
             harmless = isinstance(event, e.AttemptFailed) and event.no_effect
+            harmless = harmless or not known[event.step].open  # no attempt, but all retrying
             if event.phase is Phase.ACTION and not harmless:
                 state = replace(state, clean=False)
             known[event.step] = state
