@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-
 from headway.cli.addresses import POSTGRES_URL
 from headway.cli.failures import BadInput
 from headway.cli.terminal import Terminal
@@ -21,11 +18,4 @@ def coordinator(terminal: Terminal, postgres_url: str | None) -> None:
     settings = Settings(
         nats_url=SecretStr(addresses.nats_url), postgres_url=SecretStr(addresses.postgres_url)
     )
-    asyncio.run(_serve(settings))
-
-
-async def _serve(settings: Settings) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await app.serve(settings, stop)
+    app.run(settings)

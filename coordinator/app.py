@@ -10,12 +10,14 @@ import asyncio
 import gc
 import logging
 import random
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any
 from uuid import uuid4
 
+import uvloop
 from headway.agents import subjects
 from headway.agents.connection import Connection, connect
 from headway.agents.pull import Pull
@@ -96,7 +98,6 @@ class Coordinator:
         self._wire_up(connection)
         await self._until_up("JetStream", self._declare, stop)
         loops = [asyncio.create_task(loop) for loop in self._loops()]
-        _settle_memory()
         try:
             await connection.wire.subscribe(subjects.PRESENCE, self._roll.hear)
             await self._api.start()
@@ -329,6 +330,20 @@ class Coordinator:
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Run one coordinator until `stop` is set. SchemaMismatch: this database is not for it."""
     await Coordinator(settings).run(stop)
+
+
+def run(settings: Settings) -> None:
+    """`serve` as the main thing of this process, until SIGTERM or SIGINT."""
+
+    async def until_told() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        _settle_memory()
+        await serve(settings, stop)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(until_told())
 
 
 async def _first(work: Any, stop: asyncio.Event) -> Any:
