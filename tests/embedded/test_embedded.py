@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -42,6 +43,15 @@ async def test_killed_servers_come_back_on_their_ports_with_their_data(data: Pat
         assert await again.fetchval("SELECT to_regclass('kept')::text") == "kept"
         await again.close()
         connection.terminate()
+
+
+async def test_a_real_coordinator_answers_again_after_everything_was_killed(data: Path) -> None:
+    async with Embedded(data) as embedded:
+        for process in embedded.processes.values():
+            await _kill_and_see_it_back(process)
+        coordinator = embedded.processes["coordinator-1"]
+        async with asyncio.timeout(10):
+            await coordinator.server.wait_ready()
 
 
 async def test_a_busy_worker_does_not_keep_a_killed_postgres_away(data: Path) -> None:
