@@ -57,7 +57,8 @@ def task(view: TaskView) -> RenderableType:
         parts.append(_labelled("attributes", named))
     parts.append(_steps(view.steps))
     if view.actions:
-        parts.append(_labelled("open to you", ", ".join(f"headway {a}" for a in view.actions)))
+        parts.append(Text("open to you:", style="dim"))
+        parts += [_call(action, view) for action in view.actions]
     return Group(*parts)
 
 
@@ -172,6 +173,12 @@ def _headline(view: TaskView) -> Text:
     if view.due_at is not None and not view.settled:
         line.append(f", next look {_moment(view.due_at)}", style="dim")
     return line
+
+
+def _call(action: str, view: TaskView) -> Text:
+    """The command for an action, to be copied."""
+    more = " STEP happened|did-not-happen" if action == "settle" else ""
+    return Text(f"  headway {action} {view.task}{more}", no_wrap=True)
 
 
 def _labelled(label: str, text: str) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -118,6 +119,13 @@ def test_the_base_install_says_what_to_install_for_a_server_command(
 def test_the_full_install_runs_in_an_empty_folder(everything: Environment) -> None:
     assert "Usage: headway" in everything.run("headway", "--help").stdout
     assert everything.run("headway", "version", "--json").returncode == 0
+
+
+def test_the_demo_runs_in_an_empty_folder(everything: Environment) -> None:
+    ended = everything.run("headway", "demo", "--count", "12", "--kills", "1", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["holds"] is True
+    assert list(everything.folder.iterdir()) == []
 
 
 def test_headway_agents_works_beside_the_openai_agents_sdk(everything: Environment) -> None:

@@ -69,7 +69,8 @@ def test_a_task_shows_its_steps_its_reason_and_what_is_open_to_a_person() -> Non
         "payments.refund",
         "failed to compensate",
         "waits for payments",
-        "headway retry, headway settle",
+        f"headway retry {TASK}",
+        f"headway settle {TASK} STEP happened|did-not-happen",
     ):
         assert expected in shown
 
