@@ -70,6 +70,7 @@ class Attempt:
         delivery: Delivery,
         subject: CommandSubject,
         command: Command,
+        task_id: UUID,
         on_through: Callable[[Attempt], None],
     ) -> None:
         self.subject = delivery.subject
@@ -77,7 +78,7 @@ class Attempt:
         self.cancellation = asyncio.Event()
         self._station = station
         self._command = command
-        self._task_id = UUID(command.task)
+        self._task_id = task_id
         self._binding = station.agent.handlers.get(subject.action)
         self._action = subject.action
         self._delivered = delivery.delivered
@@ -87,6 +88,7 @@ class Attempt:
             station.connection.wire, delivery, self._event_subject, self._part_ended
         )
         self._on_through = on_through
+        self._stopped = False  # by us: what the handler still does is of no interest
         self._handling = True
         self._in_thread = False
         self._beats = 0
@@ -99,7 +101,7 @@ class Attempt:
     def hand_back(self) -> None:
         """Give the command back at once and stop the handler."""
         self.settlement.hand_back()
-        self.work.cancel()
+        self._stop()
 
     async def _work(self, claimed: bool) -> None:
         try:
@@ -129,6 +131,7 @@ class Attempt:
         reply = await claim(
             station.connection,
             self._command,
+            self._task_id,
             delivered=self._delivered,
             agent=station.agent.name,
             worker=station.worker,
@@ -153,13 +156,13 @@ class Attempt:
             await self._say_started()
         limit_s = command.starttoclosems / 1000
         timer = self._station.loop.call_later(limit_s, self._time_out) if limit_s else None
-        self._in_thread = not binding.is_async
         try:
-            returned = await self._call(binding, self._context(data, limit_s), arguments)
+            ctx = self._context(data, limit_s, in_thread=not binding.is_async)
+            returned = await self._call(binding, ctx, arguments)
         except asyncio.CancelledError as error:
-            if self.work.cancelling():
+            if self._stopped:
                 raise
-            return _fault(command, error)  # raised by the handler on its own account
+            return _fault(command, error)  # the handler's own doing, not ours
         except (Exception, SystemExit) as error:
             return _fault(command, error)
         finally:
@@ -171,16 +174,18 @@ class Attempt:
         if binding.is_async:
             return await binding.function(ctx, *arguments)
         function = partial(binding.function, ctx, *arguments)
-        return await in_thread(function, f"{ctx.agent}.{binding.name}", self._thread_ended)
+        ending = in_thread(function, f"{ctx.agent}.{binding.name}", self._thread_ended)
+        self._in_thread = True
+        return await ending
 
     def _thread_ended(self) -> None:
         self._in_thread = False
         self._part_ended()
 
-    def _context(self, data: CommandData, limit_s: float) -> Context:
+    def _context(self, data: CommandData, limit_s: float, *, in_thread: bool) -> Context:
         command = self._command
         beat: Callable[[], object] = self._beat
-        if self._in_thread:
+        if in_thread:
             beat = partial(self._station.loop.call_soon_threadsafe, self._beat)
         return Context(
             task=self._task_id,
@@ -203,6 +208,10 @@ class Attempt:
         """The handler had its time: say so at once, whatever it does about being cancelled."""
         _log.warning("%s: over its start_to_close, stopped", self._command.id)
         self.settlement.report(encode(self._event(TIMED_OUT)))
+        self._stop()
+
+    def _stop(self) -> None:
+        self._stopped = True
         self.cancellation.set()
         self.work.cancel()
 

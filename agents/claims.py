@@ -21,11 +21,17 @@ _log = logging.getLogger("headway.agents.claims")
 
 
 async def claim(
-    connection: Connection, command: Command, *, delivered: int, agent: str, worker: str
+    connection: Connection,
+    command: Command,
+    task: UUID,
+    *,
+    delivered: int,
+    agent: str,
+    worker: str,
 ) -> ClaimReply:
     """Ask until a coordinator answers, however long that takes."""
     request = ClaimRequest(
-        task=UUID(command.task),
+        task=task,
         step=command.step,
         phase=command.phase,
         attempt=command.attempt,

@@ -32,7 +32,10 @@ class Link:
     """One connection's messages. Subjects are not checked here: build them with `subjects`."""
 
     def __init__(self, nc: Client) -> None:
-        """Take over the parser of `nc`; give `disconnected` and `reconnected` to its connect."""
+        """Take over the parser of `nc`, in the loop that will run it.
+
+        Give `disconnected` and `reconnected` to its `connect`.
+        """
         self._nc: Any = nc
         self._loop = asyncio.get_running_loop()
         self._routes: dict[bytes, OnMessage] = {}

@@ -69,7 +69,7 @@ async def get(nc: Client, reference: str, digest: str) -> bytes:
 async def _find(bucket: ObjectStore, reference: str) -> ObjectInfo | None:
     try:
         return await bucket.get_info(reference)
-    except nats.js.errors.ObjectNotFoundError:
+    except (nats.js.errors.ObjectNotFoundError, nats.js.errors.BadObjectMetaError):
         return None
 
 

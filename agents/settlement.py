@@ -72,8 +72,9 @@ class Settlement:
         if error is None or self.settled:
             self._settle(ACK)
             return
+        if self._again_s == STORE_AGAIN_MAX_S and self._wire.connected:
+            _log.warning("%s: an event cannot be stored yet: %s", self._event_subject, error)
         self._again_s = min(max(2 * self._again_s, STORE_AGAIN_FIRST_S), STORE_AGAIN_MAX_S)
-        _log.warning("an event is not stored yet, again in %.1f s: %s", self._again_s, error)
         asyncio.get_running_loop().call_later(self._again_s, self._store)
 
     def _settle(self, answer: bytes) -> None:

@@ -133,12 +133,12 @@ class Worker:
             self._wire.publish(delivery.reply, NAK)
             return
         try:
-            subject, command = _read(delivery)
+            subject, command, task = _read(delivery)
         except (SubjectError, InvalidInput) as error:
             _log.warning("%s: refused: %s", delivery.subject, error)
             self._wire.publish(delivery.reply, term(str(error)))
             return
-        attempt = Attempt(self._station, delivery, subject, command, self._on_through)
+        attempt = Attempt(self._station, delivery, subject, command, task, self._on_through)
         self._attempts.add(attempt)
         self._current[delivery.subject] = attempt
         age_s = time.time() - delivery.stored_at_ms / 1000
@@ -181,17 +181,18 @@ class Worker:
         )
 
 
-def _read(delivery: Delivery) -> tuple[CommandSubject, Command]:
+def _read(delivery: Delivery) -> tuple[CommandSubject, Command, UUID]:
     """The command, checked against its subject; SubjectError or InvalidInput says what is wrong."""
     subject = parse_command_subject(delivery.subject)
     command = decode_command(delivery.body)
     if (command.task, command.step) != (subject.task, subject.step):
         raise InvalidInput("the command names another task or step than its subject does")
+    if command.data is None and not command.dataref:
+        raise InvalidInput("data: the command has neither data nor a dataref")
     try:
-        UUID(command.task)
+        return subject, command, UUID(command.task)
     except ValueError as error:
         raise InvalidInput(f"task: {error}") from error
-    return subject, command
 
 
 def _word(text: str) -> str:

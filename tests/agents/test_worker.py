@@ -184,8 +184,9 @@ async def test_a_large_result_and_large_data_travel_by_reference(
     await standin.all_acked()
 
 
+@pytest.mark.parametrize("reference", ["gone.0", "not a name", "*"])
 async def test_lost_data_is_a_failure_that_may_be_tried_again(
-    standin: StandIn, work: Work, agent: Agent
+    standin: StandIn, work: Work, agent: Agent, reference: str
 ) -> None:
     @agent.action("echo")
     async def echo(ctx: Context, text: str) -> str:
@@ -193,7 +194,7 @@ async def test_lost_data_is_a_failure_that_may_be_tried_again(
 
     await work(agent)
     command = await standin.command(
-        "payments", "echo", data=None, dataref="gone.0", datadigest="0" * 64
+        "payments", "echo", data=None, dataref=reference, datadigest="0" * 64
     )
     error = failure(await standin.event(command, "failed"))
     assert (error.type, error.retryable, error.noeffect) == ("PayloadLost", True, True)
@@ -278,6 +279,22 @@ async def test_start_to_close_stops_the_handler_and_reports_it(
     assert len(standin.of(command)) == 1
 
 
+async def test_a_handler_that_cancels_itself_has_failed(
+    standin: StandIn, work: Work, agent: Agent
+) -> None:
+    @agent.action("charge")
+    async def charge(ctx: Context) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(60)
+
+    await work(agent)
+    command = await standin.command("payments", "charge")
+    assert failure(await standin.event(command, "failed")).type == "CancelledError"
+    await standin.all_acked()
+
+
 async def test_a_handler_that_ignores_being_stopped_keeps_its_slot_not_its_command(
     standin: StandIn, work: Work, agent: Agent
 ) -> None:
@@ -355,6 +372,39 @@ async def test_sync_handlers_run_beside_each_other(
     await work(agent)
     commands = [await standin.command("payments", "charge") for _ in range(4)]
     await eventually(lambda: all(standin.of(command, "completed") for command in commands))
+
+
+async def test_a_thread_that_cannot_be_started_is_a_failure_and_costs_no_slot(
+    standin: StandIn, work: Work, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @agent.action("charge")
+    def charge(ctx: Context) -> str:
+        return "done"
+
+    class Refused(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    await work(agent, concurrency=1)
+    with monkeypatch.context() as patch:
+        patch.setattr("headway.agents.threads.threading.Thread", Refused)
+        command = await standin.command("payments", "charge")
+        error = failure(await standin.event(command, "failed"))
+    assert (error.type, error.retryable) == ("RuntimeError", True)
+    command = await standin.command("payments", "charge")
+    assert (await standin.event(command, "completed")).data == EventData(result="done")
+
+
+async def test_a_command_without_any_data_is_refused(
+    standin: StandIn, work: Work, agent: Agent
+) -> None:
+    @agent.action("charge")
+    async def charge(ctx: Context) -> None: ...
+
+    await work(agent)
+    command = await standin.command("payments", "charge", data=None)
+    await standin.all_acked()
+    assert standin.of(command) == []
 
 
 async def test_a_start_is_stored_before_the_handler_begins(
