@@ -97,6 +97,7 @@ class Coordinator:
             return
         self._wire_up(connection)
         await self._until_up("JetStream", self._declare, stop)
+        deciding = asyncio.create_task(self._decide())
         loops = [asyncio.create_task(loop) for loop in self._loops()]
         try:
             await connection.wire.subscribe(subjects.PRESENCE, self._roll.hear)
@@ -104,7 +105,10 @@ class Coordinator:
             _LOG.info("coordinator %s serves", self.id)
             await stop.wait()
         finally:
-            await self._stop(loops, connection)
+            await _end(*loops)
+            await self._leave(deciding)
+            await connection.close()
+            await self._store.close()
 
     def _wire_up(self, connection: Connection) -> None:
         wire, put = connection.wire, self._intake.put
@@ -126,7 +130,6 @@ class Coordinator:
 
     def _loops(self) -> list[Any]:
         return [
-            self._decide(),
             *(pull.run() for pull in self._pulls),
             self._forever("sweep", self._sweep_once, SWEEP_INTERVAL_S),
             self._forever("streams", self._tend_streams, TEND_INTERVAL_S),
@@ -135,20 +138,20 @@ class Coordinator:
             self._forever("partitions", self._tend_partitions, PARTITIONS_INTERVAL_S),
         ]
 
-    async def _stop(self, loops: list[asyncio.Task[Any]], connection: Connection) -> None:
-        """Take nothing more, let what is under way end, say goodbye."""
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+    async def _leave(self, deciding: asyncio.Task[None]) -> None:
+        """Take nothing more, let what is under way end, say goodbye; within STOP_GRACE_S."""
         try:
             async with asyncio.timeout(STOP_GRACE_S):
-                await asyncio.gather(*self._performing, return_exceptions=True)
+                while not self._intake.empty:
+                    await self._intake.wait()
+                    await asyncio.sleep(0)
+                await asyncio.gather(*self._performing)
                 await self._api.stop()
                 await self._store.fetch("leave", self.id)
         except (CoordinatorError, TimeoutError) as error:
             _LOG.info("left without saying goodbye: %s", error or "out of time")
-        await connection.close()
-        await self._store.close()
+        finally:
+            await _end(deciding, *self._performing)
 
     # Deciding
 
@@ -158,21 +161,19 @@ class Coordinator:
     async def _decide(self) -> None:
         """Batches, one at a time; a second one beside it when much waits."""
         flying: set[asyncio.Task[None]] = set()
-        try:
+        async with asyncio.TaskGroup() as group:
             while True:
                 await self._intake.wait()
-                if flying and (len(flying) >= BATCHES_MAX or len(self._intake) < SECOND_BATCH_MIN):
+                few = len(self._intake) < SECOND_BATCH_MIN
+                if flying and (few or len(flying) >= BATCHES_MAX):
                     self._intake.doze()
                     continue
                 items = self._intake.take(BATCH_MAX)
-                if not items:
-                    continue
-                batch = asyncio.create_task(self._batch(items))
-                flying.add(batch)
-                batch.add_done_callback(flying.discard)
-                batch.add_done_callback(lambda _: self._intake.wake())
-        finally:
-            await asyncio.gather(*flying, return_exceptions=True)
+                if items:
+                    batch = group.create_task(self._batch(items))
+                    flying.add(batch)
+                    batch.add_done_callback(flying.discard)
+                    batch.add_done_callback(lambda _: self._intake.wake())
 
     async def _batch(self, items: list[Item]) -> None:
         began = time.perf_counter()
@@ -344,6 +345,12 @@ def run(settings: Settings) -> None:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(until_told())
+
+
+async def _end(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _first(work: Any, stop: asyncio.Event) -> Any:

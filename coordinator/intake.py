@@ -86,6 +86,11 @@ class Intake:
             self._wake.set()
         return taken
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing waits and nothing is under way."""
+        return not self._waiting and not self._busy
+
     def release(self, tasks: Iterable[UUID]) -> None:
         self._busy.difference_update(tasks)
         self._wake.set()

@@ -83,7 +83,7 @@ class Operations:
         )
 
     async def get(self, request: views.TaskRequest) -> views.TaskView:
-        loaded = (await self._store.load([request.task])).get(request.task)
+        loaded = (await self._store.read([request.task])).get(request.task)
         if loaded is None:
             raise Refusal(f"there is no task {request.task}", 404)
         return self._view(loaded)

@@ -40,12 +40,12 @@ class Store:
         await self._service.close()
 
     async def load(self, ids: Sequence[UUID]) -> dict[UUID, Loaded]:
-        """These tasks as they are now; those that do not exist are left out."""
-        if not ids:
-            return {}
-        rows = await self._engine.fetch("load_tasks", list(ids))
-        await self._learn({(row["saga"], row["saga_version"]) for row in rows})
-        return {row["id"]: self._loaded(row) for row in rows}
+        """These tasks as they are now, for the engine; those that do not exist are left out."""
+        return await self._load(self._engine, ids)
+
+    async def read(self, ids: Sequence[UUID]) -> dict[UUID, Loaded]:
+        """As `load`, for everybody else: does not keep the engine waiting."""
+        return await self._load(self._service, ids)
 
     async def newest(self, sagas: Iterable[str]) -> dict[str, Definition]:
         """The newest version of each of these sagas that is registered."""
@@ -72,14 +72,14 @@ class Store:
         return ids - set(rows[0]["ids"] or ())
 
     async def claim_due(self, now: int, lease_ms: int, limit: int) -> list[UUID]:
-        rows = await self._engine.fetch("claim_due", now, lease_ms, limit)
+        rows = await self._service.fetch("claim_due", now, lease_ms, limit)
         return [row["id"] for row in rows]
 
     async def postpone(self, timers: Sequence[tuple[UUID, int, int]]) -> None:
         """Put off timers: (task, version read, due in ms)."""
         if timers:
             ids, versions, dues = zip(*timers, strict=True)
-            await self._engine.fetch("postpone", list(ids), list(versions), list(dues))
+            await self._service.fetch("postpone", list(ids), list(versions), list(dues))
 
     async def open_tasks(self, after: UUID, limit: int, due_before: int | None) -> list[UUID]:
         rows = await self._service.fetch("open_tasks", after, limit, due_before)
@@ -110,6 +110,13 @@ class Store:
     async def fetch(self, name: str, *arguments: Any) -> list[asyncpg.Record]:
         """A named statement of the service side: lists, histories, housekeeping."""
         return await self._service.fetch(name, *arguments)
+
+    async def _load(self, database: Database, ids: Sequence[UUID]) -> dict[UUID, Loaded]:
+        if not ids:
+            return {}
+        rows = await database.fetch("load_tasks", list(ids))
+        await self._learn({(row["saga"], row["saga_version"]) for row in rows})
+        return {row["id"]: self._loaded(row) for row in rows}
 
     async def _learn(self, wanted: set[tuple[str, int]]) -> None:
         missing = [key for key in wanted if key not in self._definitions]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Protocol
 from uuid import UUID
 
@@ -32,7 +33,7 @@ class Timers(Protocol):
     """The store, as far as the sweep needs it."""
 
     async def claim_due(self, now: int, lease_ms: int, limit: int) -> list[UUID]: ...
-    async def load(self, ids: Sequence[UUID]) -> dict[UUID, Loaded]: ...
+    async def read(self, ids: Sequence[UUID]) -> dict[UUID, Loaded]: ...
     async def postpone(self, timers: Sequence[tuple[UUID, int, int]]) -> None: ...
     async def open_tasks(self, after: UUID, limit: int, due_before: int | None) -> list[UUID]: ...
 
@@ -58,23 +59,25 @@ class Sweep:
         self._put = put
         self._clock = clock
         self._rng = rng
-        self._suspects: set[UUID] = set()
+        self._suspects: dict[UUID, int] = {}  # and from when on to look after them (ms)
         self.republished = 0
 
     def suspect(self, task: UUID) -> None:
         """Look after this task's dispatches soon: one of them may have been cut short."""
-        self._suspects.add(task)
+        self._suspects.setdefault(task, 0)
 
     async def step(self) -> bool:
         """One look at what is due or suspect; true if there may be more at once."""
         now = self._clock()
         due_now = await self._timers.claim_due(now, LEASE_MS, BATCH_MAX)
-        suspects = set(list(self._suspects)[:BATCH_MAX])
-        self._suspects -= suspects
+        ripe = (task for task, since in self._suspects.items() if since <= now)
+        suspects = set(islice(ripe, BATCH_MAX))
+        for task in suspects:
+            del self._suspects[task]
         try:
             await self._look(due_now, suspects, now)
         except CoordinatorError:
-            self._suspects |= suspects
+            self._suspects.update(dict.fromkeys(suspects, now))
             raise
         return len(due_now) == BATCH_MAX or len(suspects) == BATCH_MAX
 
@@ -84,7 +87,7 @@ class Sweep:
         after, count = _FIRST_ID, 0
         while True:
             page = await self._timers.open_tasks(after, BATCH_MAX, before)
-            self._suspects.update(page)
+            self._suspects.update(dict.fromkeys(page, 0))
             count += len(page)
             if len(page) < BATCH_MAX:
                 return count
@@ -92,7 +95,7 @@ class Sweep:
 
     async def _look(self, due_now: Iterable[UUID], suspects: set[UUID], now: int) -> None:
         ids = list(dict.fromkeys([*due_now, *suspects]))
-        loaded = await self._timers.load(ids)
+        loaded = await self._timers.read(ids)
         checks: list[tuple[Loaded, Dispatch]] = []
         timers: list[tuple[UUID, int, int]] = []
         for task in loaded.values():
@@ -113,10 +116,11 @@ class Sweep:
     def _to_check(self, task: Loaded, suspect: bool, now: int) -> Iterable[Dispatch]:
         for sent in outstanding(task.task):
             state = task.task.steps[sent.step]
-            if check_due(state, now) or (suspect and now >= state.dispatched_at + SUSPECT_AGE_MS):
+            ripe_at = state.dispatched_at + SUSPECT_AGE_MS
+            if check_due(state, now) or (suspect and now >= ripe_at):
                 yield sent
             elif suspect:
-                self._suspects.add(task.id)
+                self._suspects[task.id] = ripe_at
 
     async def _lost(
         self, checks: Sequence[tuple[Loaded, Dispatch]]
