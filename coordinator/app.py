@@ -52,6 +52,7 @@ PEER_SILENT_MS = 3_000
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
 STOP_GRACE_S = 5.0
+DRAIN_POLL_S = 0.01
 YOUNG_OBJECTS = 50_000  # allocations between two collections: few cycles are made here
 COMPLAINT_INTERVAL_S = 5.0
 
@@ -143,8 +144,7 @@ class Coordinator:
         try:
             async with asyncio.timeout(STOP_GRACE_S):
                 while not self._intake.empty:
-                    await self._intake.wait()
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(DRAIN_POLL_S)
                 await asyncio.gather(*self._performing)
                 await self._api.stop()
                 await self._store.fetch("leave", self.id)
