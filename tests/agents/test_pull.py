@@ -191,12 +191,12 @@ async def test_a_deleted_consumer_made_again_is_pulled_from_again(
 async def test_expired_requests_are_made_again(
     connection: Connection, running: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.agents.pull.EXPIRES_S", 0.2)
-    monkeypatch.setattr("headway.agents.pull.IDLE_HEARTBEAT_S", 0.1)
+    monkeypatch.setattr("headway.agents.pull.EXPIRES_S", 0.8)
+    monkeypatch.setattr("headway.agents.pull.IDLE_HEARTBEAT_S", 0.4)
     await declare(connection)
     owner = Owner(connection)
     running(owner.pull)
-    await asyncio.sleep(0.5)  # the very thing under test: requests lapse meanwhile
+    await asyncio.sleep(1)  # the very thing under test: requests lapse meanwhile
     await publish(connection, 0, 100)
     await owner.ack_until(100)
     assert owner.most_held <= 10

@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 from harness.eventually import eventually
 from harness.services import PASSWORD, RunningNats
-from headway.agents.connection import Connection, connect
+from headway.agents.connection import (
+    PENDING_MAX_BYTES,
+    Connection,
+    _credentials,
+    _split,
+    _without_credentials,
+    connect,
+)
 from headway.agents.errors import Unavailable
-from headway.agents.wire import NO_STREAM, TOO_LARGE, UNCONFIRMED, StoreError
+from headway.agents.wire import NO_STREAM, TOO_LARGE, UNCONFIRMED, StoreError, Unanswered
 from nats.errors import NoRespondersError
 
 Message = tuple[str, str, bytes, bytes]
@@ -244,3 +251,46 @@ async def test_a_connect_that_waits_finds_a_server_that_comes_later(
     await asyncio.sleep(0)
     await nats_server.start()
     await (await connecting).close()
+
+
+async def test_of_several_servers_any_that_answers_will_do(nats_url: str) -> None:
+    host = nats_url.rpartition("@")[2]
+    credentials = nats_url.removeprefix("nats://").rpartition("@")[0]
+    async with await connect(f"nats://{credentials}@127.0.0.1:9, {host}", name="test") as found:
+        assert found.wire.connected
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("nats://me:s%40cret%2F@a:1", {"user": "me", "password": "s@cret/"}),
+        ("nats://to%3Aken@a:1", {"token": "to:ken"}),
+        ("a:1", {}),
+    ],
+)
+def test_credentials_in_a_url_may_be_percent_encoded(url: str, expected: dict[str, str]) -> None:
+    assert _credentials([_split(url)]) == expected
+    assert "cret" not in _without_credentials(_split(url))
+
+
+async def test_what_a_long_disconnect_cannot_keep_is_dropped_without_an_error(
+    nats_server: RunningNats, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with await connect(nats_server.url, name="test") as connection:
+        await nats_server.kill()
+        await eventually(lambda: not connection.wire.connected)
+        connection.wire.publish("a", b"x" * 4_000_000)
+        for _ in range(9):
+            connection.wire.publish("a", b"x" * 4_000_000)
+            connection.wire.hand_over()
+        assert connection.nc.pending_data_size <= PENDING_MAX_BYTES
+        assert "buffer of a long disconnect is full" in caplog.text
+
+
+async def test_asking_tells_nobody_there_from_no_answer(connection: Connection) -> None:
+    with pytest.raises(Unavailable, match="nobody listens on nobody") as nobody:
+        await connection.wire.ask("nobody", b"", 1.0)
+    assert not isinstance(nobody.value, Unanswered)
+    await connection.wire.subscribe("silent", Inbox())
+    with pytest.raises(Unanswered, match=r"no answer on silent within 0\.05 s"):
+        await connection.wire.ask("silent", b"", 0.05)
