@@ -31,7 +31,7 @@ class Settlement:
         self._wire = wire
         self._delivery = delivery
         self._event_subject = event_subject
-        self._on_settled = on_settled
+        self._on_settled: Callable[[], None] | None = on_settled
         self._event = b""
         self._again_s = 0.0
 
@@ -83,4 +83,6 @@ class Settlement:
         self.settled = True
         if not self._wire.closed:
             self._wire.publish(self._delivery.reply, answer)
-        self._on_settled()
+        on_settled, self._on_settled = self._on_settled, None  # or it is garbage in a cycle
+        if on_settled is not None:
+            on_settled()

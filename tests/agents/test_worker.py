@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from harness.eventually import eventually
 from headway.agents import payloads
 from headway.agents.agent import Agent
+from headway.agents.attempt import Attempt
 from headway.agents.binding import EMPTY
 from headway.agents.context import Context
 from headway.agents.errors import Reject, Retry
@@ -504,3 +506,22 @@ async def test_presence_says_who_is_there_and_what_it_can_do(
     assert (first.slots, first.busy, first.stopping) == (9, 0, False)
     await running.end()
     await eventually(lambda: standin.presences[-1].stopping)
+
+
+async def test_what_is_done_leaves_nothing_for_the_garbage_collector(
+    standin: StandIn, work: Work, agent: Agent
+) -> None:
+    @agent.action("charge")
+    async def charge(ctx: Context) -> None: ...
+
+    await work(agent)
+    gc.collect()
+    gc.disable()
+    try:
+        commands = [await standin.command("payments", "charge") for _ in range(20)]
+        await eventually(lambda: all(standin.of(each, "completed") for each in commands))
+        await standin.all_acked()
+        kept = [each for each in gc.get_objects() if isinstance(each, Attempt | Context)]
+    finally:
+        gc.enable()
+    assert kept == []
