@@ -40,8 +40,11 @@ class Decision:
 
     @property
     def repeated(self) -> bool:
-        """Something came again and changed nothing: its first time may have been cut short."""
-        return self.change is None and any(item.repeated for item, _, _ in self.answers)
+        """Something came again and changed nothing: its first time may have been cut short.
+
+        Whether something else changed the task along with it does not matter.
+        """
+        return any(item.repeated and not changed for item, _, changed in self.answers)
 
 
 @dataclass(slots=True)

@@ -72,8 +72,18 @@ class Engine:
     async def commit(self, items: Sequence[Item]) -> Committed:
         """Decide and commit. StoreUnavailable: try the same items again.
 
+        Whatever it raises, some of it may be committed though nobody heard so: from then on the
+        items count as repeated, and what they find done already is looked after.
         Tasks that lost their race too often are left out; their items were not answered.
         """
+        try:
+            return await self._commit(items)
+        except BaseException:
+            for item in items:
+                item.repeated = True
+            raise
+
+    async def _commit(self, items: Sequence[Item]) -> Committed:
         committed = Committed()
         left = _by_task(items)
         new = {task for task, group in left.items() if group[0].new and not group[0].repeated}
