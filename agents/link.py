@@ -64,14 +64,15 @@ class Link:
         self._subscriptions[sid] = await self._nc.subscribe(subject, queue=queue)
         return sid
 
-    async def unsubscribe(self, sid: int) -> None:
-        """End a subscription; what the server had sent before still reaches its callback."""
+    async def unsubscribe(self, sid: int, *, drain: bool = True) -> None:
+        """End a subscription; with `drain`, what the server sent before still comes."""
         subscription = self._subscriptions.pop(sid)
         try:
             if not self._nc.is_closed:
                 self.hand_over()
                 await subscription.unsubscribe()
-            await self.flush()
+            if drain:
+                await self.flush()
         except (TimeoutError, OSError, nats.errors.Error):
             _log.debug("the server did not confirm the end of a subscription")
         finally:

@@ -40,7 +40,7 @@ class Health(BaseModel):
 
     status: str
     postgres: str
-    nats: str
+    nats: str = "ok"  # which carried the answer
     version: str
     now: datetime
 
@@ -131,7 +131,7 @@ class Reading(Api):
         finally:
             polling.cancel()
             for sid in sids:
-                await self.connection.wire.unsubscribe(sid)
+                await self.connection.wire.unsubscribe(sid, drain=False)
 
     async def _poll(self, open_tasks: dict[UUID, None], news: asyncio.Queue[UUID]) -> None:
         """Have every open task looked at, a few at a time, over and over."""
@@ -154,7 +154,7 @@ class Reading(Api):
             yield changed
         finally:
             forget()
-            await wire.unsubscribe(sid)
+            await wire.unsubscribe(sid, drain=False)
 
     async def sagas(self) -> SagaList:
         """The registered sagas, each version."""
