@@ -13,6 +13,7 @@ import random
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 from uuid import uuid4
@@ -21,6 +22,7 @@ import uvloop
 from headway.agents import subjects
 from headway.agents.connection import Connection, connect
 from headway.agents.pull import Pull
+from headway.agents.reading import Health
 from headway.coordinator import telemetry
 from headway.coordinator.api import Api
 from headway.coordinator.bus import Bus
@@ -36,7 +38,6 @@ from headway.coordinator.settings import Settings
 from headway.coordinator.store import Store
 from headway.coordinator.sweep import LOOK_AHEAD_MS, Sweep
 from headway.sagas.definition import Definition
-from pydantic import BaseModel
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,15 +56,6 @@ STOP_GRACE_S = 5.0
 DRAIN_POLL_S = 0.01
 YOUNG_OBJECTS = 50_000  # allocations between two collections: few cycles are made here
 COMPLAINT_INTERVAL_S = 5.0
-
-
-class Health(BaseModel):
-    """What `hw.api.health` answers."""
-
-    status: str
-    postgres: str
-    version: str
-    now: int
 
 
 class Coordinator:
@@ -286,7 +278,11 @@ class Coordinator:
     async def _health(self, _body: bytes) -> Health:
         row = (await self._store.fetch("now"))[0]
         return Health(
-            status="ok", postgres=row["version"], version=version("headway"), now=now_ms()
+            status="ok",
+            postgres=row["version"],
+            nats=self._bus.server_version,
+            version=version("headway"),
+            now=datetime.now(UTC),
         )
 
     # Keeping on
