@@ -7,6 +7,7 @@ subject is the stream's to say: an older one is purged first, the very same one 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -43,6 +44,11 @@ class Bus:
         self._replicas = replicas
         self._consumers: set[str] = set()
 
+    @property
+    def server_version(self) -> str:
+        """Of the nats-server that we are connected to."""
+        return str(self._connection.nc.connected_server_version)
+
     async def declare(self, agents: Iterable[str]) -> dict[str, str]:
         """Make sure that streams and consumers exist as configured; returns when each stream was
         created, which tells one whose store was lost."""
@@ -64,13 +70,17 @@ class Bus:
         return created
 
     async def identities(self) -> dict[str, str]:
-        """When each stream was created, as of now; a stream that is gone has ''."""
+        """When each stream was created, as of now; '' for one that is gone or lacks a consumer."""
         found: dict[str, str] = {}
+        wanted = Counter({subjects.TASKS_STREAM: 1, subjects.EVENTS_STREAM: 1})
+        wanted[subjects.COMMANDS_STREAM] = len(self._consumers)
         for configuration in streams.streams(self._replicas):
             name = configuration["name"]
             found[name] = ""
             with suppress(JetStreamError):
-                found[name] = (await ask(self._wire, f"STREAM.INFO.{name}"))["created"]
+                info = await ask(self._wire, f"STREAM.INFO.{name}")
+                if info["state"]["consumer_count"] >= wanted[name]:
+                    found[name] = info["created"]
         return found
 
     async def ensure_agent(self, agent: str) -> None:
