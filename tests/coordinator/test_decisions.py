@@ -130,9 +130,7 @@ def test_a_command_says_what_the_agent_needs():
     assert sent.attributes["reportstart"] is True
     assert sent.data == b'{"input":{"n":1},"results":{"a":{"receipt":1}}}'
     assert sent.fresh
-    assert not command(
-        TASK, SAGA, done.task, b"1", Dispatch("b", Phase.ACTION, 1, 1)
-    ).fresh
+    assert not command(TASK, SAGA, done.task, b"1", Dispatch("b", Phase.ACTION, 1, 1)).fresh
 
 
 def test_a_task_in_a_batch_waits_for_its_release():

@@ -39,9 +39,7 @@ async def test_disk_data_of_an_older_version_is_brought_up_to_date_and_keeps_its
 ):
     connection = await connect(postgres_url)
     await migrate(connection)
-    await connection.execute(
-        "INSERT INTO headway.sagas VALUES ('old', 1, 'digest', '{}', now())"
-    )
+    await connection.execute("INSERT INTO headway.sagas VALUES ('old', 1, 'digest', '{}', now())")
     shipped = migrations()
     newer = Migration(
         shipped[-1].number + 1,

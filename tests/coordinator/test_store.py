@@ -40,9 +40,7 @@ async def store(postgres_url):
 def submission(task: UUID | None = None, task_input: bytes = b'{"n":1}') -> Change:
     outcome = transition(SAGA, None, i.Submit(1_000))
     new = NewTask(task or new_task_id(), "pair", task_input, b"digest")
-    return Change(
-        new.id, 0, outcome.task, due(SAGA, outcome.task), 1_000, outcome.events, new, 1
-    )
+    return Change(new.id, 0, outcome.task, due(SAGA, outcome.task), 1_000, outcome.events, new, 1)
 
 
 def after(loaded: Loaded, happened: i.Input) -> Change:
@@ -105,8 +103,7 @@ async def test_the_fold_of_the_stored_history_is_the_stored_state(store):
     loaded = await load(store, change.id)
     rows = await store.fetch("history", change.id, 0, 100)
     events = [
-        decode_event(row["type"], round(row["at"].timestamp() * 1000), row["data"])
-        for row in rows
+        decode_event(row["type"], round(row["at"].timestamp() * 1000), row["data"]) for row in rows
     ]
     assert loaded.task.status == "compensated"
     assert loaded.due_at is None
@@ -130,10 +127,16 @@ async def test_racing_batches_over_the_same_tasks_never_deadlock_and_lose_nothin
             loaded = await mine.load(batch)
             lost = await mine.commit(
                 [
-                    after(loaded[task], i.ClaimAsked(
-                        2_000, "a", Phase.ACTION, 1,
-                        claim(loaded[task].task.version),
-                    ))
+                    after(
+                        loaded[task],
+                        i.ClaimAsked(
+                            2_000,
+                            "a",
+                            Phase.ACTION,
+                            1,
+                            claim(loaded[task].task.version),
+                        ),
+                    )
                     for task in batch
                     if loaded[task].task.steps["a"].claims < 5
                 ]
@@ -160,9 +163,7 @@ async def test_rows_are_locked_in_id_order(store, postgres_url):
     watcher = await asyncpg.connect(postgres_url)
     transaction = holder.transaction()
     await transaction.start()
-    await holder.fetch(
-        "SELECT id FROM headway.tasks WHERE id = $1 FOR UPDATE", changes[0].id
-    )
+    await holder.fetch("SELECT id FROM headway.tasks WHERE id = $1 FOR UPDATE", changes[0].id)
     step = i.Succeeded(2_000, "a", Phase.ACTION, 1)
     batch = [after(loaded[change.id], step) for change in reversed(changes)]
     committing = asyncio.create_task(store.commit(batch))
@@ -254,10 +255,15 @@ async def test_hot_statements_use_their_indexes_whatever_the_table_size(store, p
     connection = await asyncpg.connect(postgres_url)
     await connection.execute("ANALYZE headway.tasks")
     for statement, index in (
-        ("SELECT id FROM headway.tasks WHERE due_at <= to_timestamp(1) ORDER BY due_at LIMIT 10",
-         "tasks_due"),
-        ("SELECT id FROM headway.tasks WHERE id > '00000000-0000-0000-0000-000000000000'"
-         " AND status NOT IN ('succeeded', 'compensated') ORDER BY id LIMIT 10", "tasks_open"),
+        (
+            "SELECT id FROM headway.tasks WHERE due_at <= to_timestamp(1) ORDER BY due_at LIMIT 10",
+            "tasks_due",
+        ),
+        (
+            "SELECT id FROM headway.tasks WHERE id > '00000000-0000-0000-0000-000000000000'"
+            " AND status NOT IN ('succeeded', 'compensated') ORDER BY id LIMIT 10",
+            "tasks_open",
+        ),
     ):
         await connection.execute("SET enable_seqscan = off")
         plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {statement}")
