@@ -22,6 +22,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -147,7 +148,7 @@ async def measure(client: Client, watch: Watch, tasks: int, rounds: int) -> Repo
         )
         half = orders[: tasks // 2]
         report.compensated.append(
-            await burst(watch, len(half), ended, lambda: many(client, "saga3-undone", half))
+            await burst(watch, len(half), ended, partial(many, client, "saga3-undone", half))
         )
     report.one_at_a_time_ms = await one_at_a_time(client, 200)
     report.memory_mib = watch.memory_mib()

@@ -155,7 +155,7 @@ def claim(number: int):
 
 
 async def test_rows_are_locked_in_id_order(store, postgres_url):
-    """One batch holds the lowest id; another one that wants all must wait there, not hold others."""
+    """One batch holds the lowest id; one that wants all waits there and holds no others."""
     changes = sorted((submission() for _ in range(3)), key=lambda change: change.id)
     await store.commit(changes)
     loaded = await store.load([change.id for change in changes])
