@@ -113,7 +113,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "linear",
         steps("linear", ("a", ""), ("b", "a"), compensation_retry=ONCE),
-        Faults(stale=False),
+        Faults(stale=False, people=False),
     ),
     Shape(
         "linear of three",
@@ -128,7 +128,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "fan-out",
         steps("fan", ("a", ""), ("b", "a"), ("c", "a"), retry=ONCE, compensation_retry=ONCE),
-        Faults(attempts=1, stale=False),
+        Faults(attempts=1, stale=False, people=False),
     ),
     Shape(
         "wide join",

@@ -96,9 +96,13 @@ class Search:
 
     def _begin(self) -> World:
         nothing = nothing_seen(self.shape.definition)
-        moved = self._decide(None, i.Submit(NOW))
-        seen = watch(nothing, None, i.Submit(NOW), moved)
+        submitted = i.Submit(NOW)
+        moved = self._decide(None, submitted)
+        seen = watch(nothing, None, submitted, moved)
         world = World(canonical(moved.task), seen, untouched(self.shape))
+        wrong = complaints(Taken(self.shape.definition, None, submitted, moved, nothing, seen))
+        if wrong:
+            raise self._broken(world, "Submit", wrong)
         self.paths[world.key()] = ("", "Submit")
         return world
 

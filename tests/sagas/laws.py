@@ -9,6 +9,7 @@ every transition, of every shape in the corpus:
 - an input that is given twice changes nothing the second time
 - the state is sound (`violations`), and an unfinished task waits for something
 - no attempt is sent twice without a failure, a timeout or a loss in between
+- an attempt that was answered is not waited for any longer
 - what is recorded was told: an input of one phase is never taken for the other's
 - nothing new is begun in a task that has turned around
 - compensation covers exactly what may have an effect, after that of all that was built on it
@@ -110,12 +111,13 @@ def an_unfinished_task_waits_for_something(taken: Taken) -> Iterator[str]:
 
 
 def no_attempt_is_sent_twice(taken: Taken) -> Iterator[str]:
-    for action in taken.moved.actions:
-        if not isinstance(action, Dispatch):
-            continue
+    sent = [action for action in taken.moved.actions if isinstance(action, Dispatch)]
+    for place, action in enumerate(sent):
         known = taken.seen_before[action.step]
         acting = action.phase is Phase.ACTION
         latest = known.actions if acting else known.compensations
+        if any(action.step == earlier.step for earlier in sent[:place]):
+            yield f"{action} is the second for this step at once"
         if action.epoch > 0:
             lost = taken.happened
             if not isinstance(lost, i.DispatchLost) or (lost.step, lost.attempt) != (
@@ -142,6 +144,19 @@ def _ended(taken: Taken, step: str) -> bool:
         and event.step == step
         for event in taken.moved.events
     )
+
+
+def an_answered_attempt_is_waited_for_no_more(taken: Taken) -> Iterator[str]:
+    answer = taken.happened
+    if taken.before is None or not isinstance(answer, i.Succeeded | i.Failed | i.TimedOut):
+        return
+    state = taken.before.steps[answer.step]
+    waited = state.outstanding and (state.phase, state.attempt) == (answer.phase, answer.attempt)
+    if not waited or (not isinstance(answer, i.Succeeded) and answer.epoch != state.epoch):
+        return
+    state = taken.after.steps[answer.step]
+    if state.outstanding and (state.phase, state.attempt) == (answer.phase, answer.attempt):
+        yield f"attempt {state.attempt} of {answer.step!r} was answered and is still outstanding"
 
 
 def what_is_recorded_was_told(taken: Taken) -> Iterator[str]:
@@ -257,6 +272,7 @@ LAWS: tuple[Law, ...] = (
     the_state_is_sound,
     an_unfinished_task_waits_for_something,
     no_attempt_is_sent_twice,
+    an_answered_attempt_is_waited_for_no_more,
     what_is_recorded_was_told,
     nothing_new_is_begun_once_turned_around,
     compensation_covers_what_has_an_effect,
