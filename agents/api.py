@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -12,14 +10,13 @@ from headway.agents import payloads
 from headway.agents.connection import Connection
 from headway.agents.errors import Conflict, InvalidInput, NotFound, Refused, Unavailable
 from headway.agents.messages import describe
+from headway.agents.patience import patiently
 from headway.agents.subjects import api_subject
 from headway.agents.wire import Unanswered
 from pydantic import BaseModel, ValidationError
 
 TIMEOUT_S = 30.0  # of a question, all tries together
 TRY_TIMEOUT_S = 5.0
-AGAIN_FIRST_S = 0.05
-AGAIN_MAX_S = 1.0
 
 ERROR = "Nats-Service-Error"
 ERROR_CODE = "Nats-Service-Error-Code"
@@ -84,21 +81,16 @@ class Api:
         self, what: str, once: Callable[[], Awaitable[T]], *, repeatable: bool = True
     ) -> T:
         """What `once` returns, tried again while it raises Unavailable and there is time."""
-        deadline = time.monotonic() + self.timeout
-        pause_s = AGAIN_FIRST_S
-        while True:
-            try:
-                return await once()
-            except Unavailable as error:
-                if isinstance(error, Unanswered) and not repeatable:
-                    raise
-                if time.monotonic() + pause_s > deadline:
-                    raise Unavailable(
-                        f"no coordinator answered {what!r} within {self.timeout:g} s "
-                        f"({error}); start one with `headway up` or `headway coordinator`"
-                    ) from error
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, AGAIN_MAX_S)
+        final = () if repeatable else (Unanswered,)
+        try:
+            return await patiently(once, what, within_s=self.timeout, final=final)
+        except final:
+            raise
+        except Unavailable as error:
+            raise Unavailable(
+                f"no coordinator answered {what!r} within {self.timeout:g} s "
+                f"({error}); start one with `headway up` or `headway coordinator`"
+            ) from error
 
 
 def _error(code_text: str, title: str, body: bytes) -> Exception:

@@ -38,13 +38,13 @@ from headway.agents.messages import (
     decode_command_data,
     encode,
 )
+from headway.agents.patience import patiently
 from headway.agents.payloads import PayloadLost
 from headway.agents.pull import Delivery
 from headway.agents.settlement import Settlement
 from headway.agents.subjects import CommandSubject, event_subject
 from headway.agents.threads import in_thread
 
-AGAIN_S = 0.5  # before asking a server once more that did not answer
 HEARTBEATS_PER_TIMEOUT = 3  # said at most this often, however often the handler calls
 
 _log = logging.getLogger("headway.agents.attempt")
@@ -218,11 +218,13 @@ class Attempt:
     async def _say_started(self) -> None:
         """Have it stored that the attempt begins, before it does."""
         messages = [(self._event_subject, encode(self._event(STARTED)))]
-        while True:
+
+        async def once() -> None:
             [error] = await self._station.connection.wire.store_all(messages)
-            if error is None:
-                return
-            await asyncio.sleep(AGAIN_S)
+            if error is not None:
+                raise Unavailable(str(error))
+
+        await patiently(once, f"start of {self._command.id}")
 
     def _beat(self) -> None:
         """Say that the handler is alive, unless that was said a moment ago."""
@@ -269,22 +271,13 @@ def _fault(command: Command, error: BaseException) -> EventData:
 
 async def _fetch(station: Station, command: Command) -> CommandData:
     """The data that travels by reference; asked for until the store answers."""
-    while True:
-        try:
-            nc = station.connection.nc
-            return decode_command_data(await payloads.get(nc, command.dataref, command.datadigest))
-        except Unavailable as error:
-            _log.warning("%s: its payload cannot be read yet: %s", command.id, error)
-        await asyncio.sleep(AGAIN_S)
+    reference, digest = command.dataref, command.datadigest
+    get = partial(payloads.get, station.connection.nc, reference, digest)
+    return decode_command_data(await patiently(get, f"payload of {command.id}"))
 
 
 async def _by_reference(station: Station, event: Event) -> Event:
     """The event with its data put into the payload store, however long that takes."""
-    body = orjson.dumps(event.data)
-    while True:
-        try:
-            reference, digest = await payloads.put(station.connection.nc, event.task, body)
-            return replace(event, data=None, dataref=reference, datadigest=digest)
-        except Unavailable as error:
-            _log.warning("%s: its payload cannot be stored yet: %s", event.id, error)
-        await asyncio.sleep(AGAIN_S)
+    put = partial(payloads.put, station.connection.nc, event.task, orjson.dumps(event.data))
+    reference, digest = await patiently(put, f"payload of {event.id}")
+    return replace(event, data=None, dataref=reference, datadigest=digest)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from uuid import UUID
 
 from headway.agents import api
 from headway.agents.connection import Connection
 from headway.agents.errors import InvalidInput, Refused, Unavailable
-from headway.agents.messages import Command
+from headway.agents.messages import Command, describe
+from headway.agents.patience import patiently
 from headway.agents.views import ClaimReply, ClaimRequest
 from pydantic import ValidationError
 
 CLAIM_TIMEOUT_S = 2.0
-AGAIN_FIRST_S = 0.1
-AGAIN_MAX_S = 1.0
-
-_log = logging.getLogger("headway.agents.claims")
 
 
 async def claim(
@@ -41,14 +36,14 @@ async def claim(
         worker=worker,
     )
     body = request.model_dump_json().encode()
-    pause_s = AGAIN_FIRST_S
-    while True:
+
+    async def once() -> ClaimReply:
         try:
             answer = await api.call(connection, "claim", body, CLAIM_TIMEOUT_S)
             return ClaimReply.model_validate_json(answer)
         except (Refused, InvalidInput) as error:
             return ClaimReply(granted=False, reason=str(error))
-        except (Unavailable, ValidationError) as error:
-            _log.debug("%s: no answer to a claim yet: %s", command.id, error)
-        await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, AGAIN_MAX_S)
+        except ValidationError as error:
+            raise Unavailable(f"not an answer to a claim: {describe(error)}") from error
+
+    return await patiently(once, f"claim of {command.id}")

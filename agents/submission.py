@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -112,11 +113,8 @@ class Submissions(Api):
         """The input in a message's `field`, or by reference if it is too large to travel."""
         if len(body) <= INLINE_MAX_BYTES:
             return {field: orjson.Fragment(body)}
-
-        async def once() -> tuple[str, str]:
-            return await payloads.put(self.connection.nc, str(task), body)
-
-        reference, digest = await self.insist("payload", once)
+        put = partial(payloads.put, self.connection.nc, str(task), body)
+        reference, digest = await self.insist("payload", put)
         return {"dataref": reference, "datadigest": digest}
 
 
