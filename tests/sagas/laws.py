@@ -10,6 +10,7 @@ every transition, of every shape in the corpus:
 - the state is sound (`violations`), and an unfinished task waits for something
 - no attempt is sent twice without a failure, a timeout or a loss in between
 - an attempt that was answered is not waited for any longer
+- a command that is not wanted any more is withdrawn, before another of its step is sent
 - what is recorded was told: an input of one phase is never taken for the other's
 - nothing new is begun in a task that has turned around
 - compensation covers exactly what may have an effect, after that of all that was built on it
@@ -33,6 +34,7 @@ from headway.sagas import (
     Task,
     TaskStatus,
     Transition,
+    Withdraw,
     due,
     fold,
     outstanding,
@@ -159,6 +161,23 @@ def an_answered_attempt_is_waited_for_no_more(taken: Taken) -> Iterator[str]:
         yield f"attempt {state.attempt} of {answer.step!r} was answered and is still outstanding"
 
 
+def what_is_no_longer_wanted_is_withdrawn(taken: Taken) -> Iterator[str]:
+    for name, state in taken.before.steps.items() if taken.before else ():
+        if not state.outstanding or state.stop_by:
+            continue
+        now, attempt = taken.after.steps[name], (state.phase, state.attempt)
+        if now.outstanding and not now.stop_by and (now.phase, now.attempt) == attempt:
+            continue
+        answer = taken.happened
+        if isinstance(answer, i.Succeeded | i.Failed) and (
+            (answer.step, answer.phase, answer.attempt) == (name, *attempt)
+        ):
+            continue  # the worker that answered also takes the command out of its stream
+        asked = [action for action in taken.moved.actions if action.step == name]
+        if not asked or asked[0] != Withdraw(name, state.phase):
+            yield f"the command of attempt {state.attempt} of {name!r} is left in its stream"
+
+
 def what_is_recorded_was_told(taken: Taken) -> Iterator[str]:
     happened = taken.happened
     for event in taken.moved.events:
@@ -273,6 +292,7 @@ LAWS: tuple[Law, ...] = (
     an_unfinished_task_waits_for_something,
     no_attempt_is_sent_twice,
     an_answered_attempt_is_waited_for_no_more,
+    what_is_no_longer_wanted_is_withdrawn,
     what_is_recorded_was_told,
     nothing_new_is_begun_once_turned_around,
     compensation_covers_what_has_an_effect,

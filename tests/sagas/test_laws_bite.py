@@ -87,6 +87,12 @@ def twice(before: Task | None, events: tuple[e.Event, ...]) -> Iterator[Action]:
             yield Dispatch(event.step, event.phase, event.attempt, 0)
 
 
+def sent_and_never_withdrawn(before: Task | None, events: tuple[e.Event, ...]) -> Iterator[Action]:
+    for event in events:
+        if isinstance(event, e.AttemptDispatched):
+            yield Dispatch(event.step, event.phase, event.attempt, 0)
+
+
 def all_that_was_sent(task: Task) -> tuple[Dispatch, ...]:
     return tuple(
         Dispatch(name, state.phase, state.attempt, state.epoch)
@@ -125,6 +131,7 @@ FAULTS: list[tuple[Any, str, Callable[..., Any], str, str]] = [
         "a_repeated_input",
     ),
     (machine, "_actions", twice, "single", "no_attempt_is_sent_twice"),
+    (machine, "_actions", sent_and_never_withdrawn, "single", "what_is_no_longer_wanted"),
     (laws, "outstanding", all_that_was_sent, "single", "nothing_new_is_begun"),
     (laws, "due", lambda *_: None, "single", "an_unfinished_task_waits"),
     (machine, "_check_possible", anything_goes, "single", "raised KeyError"),
