@@ -31,7 +31,7 @@ from headway.sagas.errors import ImpossibleInput
 from headway.sagas.manual import retry_stuck, settle
 from headway.sagas.progress import Progress
 from headway.sagas.successes import succeeded
-from headway.sagas.task import Phase, StepStatus, Task, TaskStatus, unborn
+from headway.sagas.task import Phase, Task, TaskStatus, unborn
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +138,13 @@ def _cancel(progress: Progress, happened: i.Cancel) -> None:
     if task.ended or task.status is TaskStatus.FAILED_TO_COMPENSATE:
         progress.refuse(f"the task is {task.status}; it cannot be cancelled")
         return
-    if pivot is not None and task.steps[pivot].actions and not _left_nothing(task, pivot):
+    if pivot is not None and task.steps[pivot].actions:
         progress.refuse(
             f"step {pivot!r}, the point of no return, has been dispatched; "
             "from here the task can only go forward"
         )
         return
     recover(progress, happened.at, happened.reason or "cancelled", by=happened.by)
-
-
-def _left_nothing(task: Task, step: str) -> bool:
-    return task.steps[step].status is StepStatus.FAILED
 
 
 def _actions(before: Task | None, events: Iterable[e.Event]) -> Iterable[Action]:
