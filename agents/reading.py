@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from uuid import UUID
@@ -32,6 +32,7 @@ from pydantic import BaseModel
 
 POLL_S = 1.0
 POLLS_AT_ONCE = 64
+SETTLED = ENDED | PARKED
 UNKNOWN_FOR_S = 30.0  # how long a published task may be unknown before it counts as that
 
 
@@ -68,23 +69,28 @@ class Reading(Api):
         A task that was only just published may be unknown for a while; NotFound after
         UNKNOWN_FOR_S. Changes that follow each other closely may come as one.
         """
-        unknown_until = time.monotonic() + UNKNOWN_FOR_S
         seen = 0
-        async with self._changes(feed_of_task(str(task))) as changes:
+        async for view in self._looks(task, lambda _kind: True):
+            if view.version > seen:
+                seen = view.version
+                yield view
+
+    async def _looks(self, task: UUID, is_news: Callable[[str], bool]) -> AsyncIterator[TaskView]:
+        """The task, looked at whenever the feed has news or POLL_S went by, until settled."""
+        unknown_until = time.monotonic() + UNKNOWN_FOR_S
+        async with self._news(feed_of_task(str(task)), is_news) as news:
             while True:
-                changes.clear()
+                news.clear()
                 try:
                     view = await self.status(task)
                 except NotFound:
                     if time.monotonic() > unknown_until:
                         raise
                 else:
-                    if view.version > seen:
-                        seen = view.version
-                        yield view
+                    yield view
                     if view.settled:
                         return
-                await _wait(changes, POLL_S)
+                await _wait(news, POLL_S)
 
     async def result(self, task: UUID, *, timeout: float | None = None) -> TaskView:
         """The task once it is settled: ended, or parked in front of a person.
@@ -96,7 +102,7 @@ class Reading(Api):
             async with asyncio.timeout(timeout):
                 while True:
                     try:
-                        async for view in self.watch(task):
+                        async for view in self._looks(task, SETTLED.__contains__):
                             last = view
                         return last
                     except Unavailable:
@@ -113,7 +119,7 @@ class Reading(Api):
                 FEED.rpartition(".")[0] + f".{kind}",
                 lambda subject, _reply, _headers, _body: _note(subject, open_tasks, news),
             )
-            for kind in sorted(ENDED | PARKED)
+            for kind in sorted(SETTLED)
         ]
         polling = asyncio.create_task(self._poll(open_tasks, news))
         try:
@@ -144,14 +150,21 @@ class Reading(Api):
             await asyncio.sleep(POLL_S)
 
     @asynccontextmanager
-    async def _changes(self, subject: str) -> AsyncIterator[asyncio.Event]:
-        """An event that is set by every message on `subject`, and by every reconnect."""
-        changed = asyncio.Event()
+    async def _news(
+        self, subject: str, is_news: Callable[[str], bool]
+    ) -> AsyncIterator[asyncio.Event]:
+        """An event that is set by news of a kind that counts, and by every reconnect."""
+        news = asyncio.Event()
         wire = self.connection.wire
-        forget = wire.on_reconnect(changed.set)
-        sid = await wire.subscribe(subject, lambda *_message: changed.set())
+
+        def on_feed(subject: str, _reply: str, _headers: bytes, _body: bytes) -> None:
+            if is_news(subject.rpartition(".")[2]):
+                news.set()
+
+        forget = wire.on_reconnect(news.set)
+        sid = await wire.subscribe(subject, on_feed)
         try:
-            yield changed
+            yield news
         finally:
             forget()
             await wire.unsubscribe(sid, drain=False)
