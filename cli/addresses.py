@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from headway.agents.errors import Unavailable
+from headway.cli.failures import BadInput
 from headway.coordinator.connections import FILE_NAME, running_connections
 
 DEFAULT_DATA = Path(".headway")
@@ -45,18 +46,30 @@ def data_directory(given: Path | None, environ: Mapping[str, str]) -> Path:
 
 
 def find(given: Given, environ: Mapping[str, str]) -> Addresses:
-    """The addresses to use; Unavailable says how to give them if there are none."""
+    """The addresses to use; Unavailable says how to give them if there are none.
+
+    BadInput when what was given is no URL.
+    """
     postgres_url = given.postgres_url or environ.get(POSTGRES_URL)
     if given.nats_url:
-        return Addresses(given.nats_url, postgres_url, "--nats-url")
+        return Addresses(_url(given.nats_url, "--nats-url"), postgres_url, "--nats-url")
     if environ.get(NATS_URL):
-        return Addresses(environ[NATS_URL], postgres_url, NATS_URL)
+        return Addresses(_url(environ[NATS_URL], NATS_URL), postgres_url, NATS_URL)
     return _of_running_up(data_directory(given.data, environ))
 
 
 def without_secret(url: str) -> str:
     """Each of the comma-separated URLs without its user and password."""
     return ",".join(_without_secret(one) for one in url.split(","))
+
+
+def _url(url: str, origin: str) -> str:
+    try:
+        for one in url.split(","):
+            _ = urlsplit(one).port
+    except ValueError as error:
+        raise BadInput(f"{origin} holds no URL of the form nats://host:port: {error}") from None
+    return url
 
 
 def _without_secret(url: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import asyncpg
@@ -9,25 +10,26 @@ from headway.cli.addresses import without_secret
 from headway.cli.findings import Finding, clock, ok, wrong
 from headway.coordinator.migrate import migrations
 
-CONNECT_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 5.0
 POSTGRES_VERSION_MIN = 14
 
 
 async def examine_postgres(url: str) -> list[Finding]:
     """Whether the server answers, and its version, schema and clock."""
     try:
-        connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_S)
-    except (OSError, asyncpg.PostgresError, ValueError) as error:
-        found = f"{without_secret(url)}: {error or 'no answer'}"
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            return await _examine(url)
+    except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        found = f"{without_secret(url)}: {str(error) or 'no answer'}"
         return [wrong("PostgreSQL", found, "start the server, or correct the address")]
+
+
+async def _examine(url: str) -> list[Finding]:
+    connection = await asyncpg.connect(url)
     try:
-        return [
-            await _version(connection),
-            await _schema(connection),
-            await _clock(connection),
-        ]
+        return [await _version(connection), await _schema(connection), await _clock(connection)]
     finally:
-        await connection.close()
+        connection.terminate()
 
 
 async def _version(connection: asyncpg.Connection[asyncpg.Record]) -> Finding:

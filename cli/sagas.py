@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -89,7 +90,7 @@ def _from_module(module: str, name: str) -> Definition:
         found = getattr(importlib.import_module(module), name, None)
     except ModuleNotFoundError as error:
         raise BadInput(f"there is no module {error.name!r} here, so no {module}:{name}") from None
-    if isinstance(found, FunctionType):
+    if isinstance(found, FunctionType) and not inspect.signature(found).parameters:
         found = found()
     match found:
         case Definition():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from headway.agents.messages import describe
 from headway.cli.addresses import POSTGRES_URL
 from headway.cli.failures import BadInput
 from headway.cli.terminal import Terminal
 from headway.coordinator import app
 from headway.coordinator.settings import Settings
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 
 def coordinator(terminal: Terminal, postgres_url: str | None) -> None:
@@ -15,7 +16,11 @@ def coordinator(terminal: Terminal, postgres_url: str | None) -> None:
     addresses = terminal.addresses(postgres_url)
     if addresses.postgres_url is None:
         raise BadInput(f"no PostgreSQL address: set --postgres-url or {POSTGRES_URL}")
-    settings = Settings(
-        nats_url=SecretStr(addresses.nats_url), postgres_url=SecretStr(addresses.postgres_url)
-    )
-    app.run(settings)
+    app.run(_settings(addresses.nats_url, addresses.postgres_url))
+
+
+def _settings(nats_url: str, postgres_url: str) -> Settings:
+    try:
+        return Settings(nats_url=SecretStr(nats_url), postgres_url=SecretStr(postgres_url))
+    except ValidationError as error:
+        raise BadInput(f"a HEADWAY_… variable does not fit: {describe(error)}") from None

@@ -28,6 +28,12 @@ Statuses = Annotated[
     list[str] | None,
     typer.Option("--status", "-s", metavar="STATUS", help=f"One of {', '.join(STATUSES)}."),
 ]
+Since = Annotated[
+    datetime | None, typer.Option(help="Only tasks created after this, in local time.")
+]
+Until = Annotated[
+    datetime | None, typer.Option(help="Only tasks created before this, in local time.")
+]
 Limit = Annotated[int, typer.Option(min=1, max=PAGE_LIMIT_MAX, help="Tasks on a page.")]
 Cursor = Annotated[str | None, typer.Option(help="The next page, as the last one named it.")]
 
@@ -59,6 +65,8 @@ def watch(terminal: Terminal, task: TaskId) -> None:
             last = view
         return last
 
+    if not terminal.as_json:
+        output.narrate(f"watching {task}; Ctrl-C stops watching, not the task")
     exit_by_outcome([terminal.ask(follow).status])
 
 
@@ -67,8 +75,8 @@ def list_tasks(
     status: Statuses = None,
     saga: SagaName = None,
     attribute: Attributes = None,
-    since: Annotated[datetime | None, typer.Option(help="Only tasks created after.")] = None,
-    until: Annotated[datetime | None, typer.Option(help="Only tasks created before.")] = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = PAGE,
     cursor: Cursor = None,
 ) -> None:

@@ -122,7 +122,7 @@ def test_the_full_install_runs_in_an_empty_folder(everything: Environment) -> No
 
 
 def test_the_demo_runs_in_an_empty_folder(everything: Environment) -> None:
-    ended = everything.run("headway", "demo", "--count", "12", "--kills", "1", "--json")
+    ended = everything.run("headway", "demo", "--count", "4", "--kills", "0", "--json")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["holds"] is True
     assert list(everything.folder.iterdir()) == []

@@ -7,6 +7,7 @@ module that breaks it.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ PACKAGES = ("sagas", "agents", "coordinator", "cli", "demo")
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 50
 CLASS_METHODS_MAX = 15
+MAKE_TARGETS_MAX = 10
 
 MAY_IMPORT = {
     "sagas": {"sagas"},
@@ -241,6 +243,14 @@ def test_packages_are_flat_and_tests_are_no_packages() -> None:
     }
     assert folders == {*PACKAGES, *SUBPACKAGES}
     assert list((ROOT / "tests").rglob("__init__.py")) == []
+
+
+def test_the_makefile_has_at_most_ten_targets() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^([a-z]+):.*##", makefile, re.MULTILINE)
+    [phony] = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert sorted(targets) == sorted(phony.split())
+    assert len(targets) <= MAKE_TARGETS_MAX
 
 
 def test_the_size_of_each_package_is_reported(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from headway.agents.errors import Unavailable
 from headway.cli.addresses import Given, data_directory, find, without_secret
+from headway.cli.failures import BadInput
 
 
 def running_up(data: Path, pid: int) -> None:
@@ -68,3 +69,9 @@ def test_the_data_directory_is_the_flags_then_the_environments_then_the_usual_on
 def test_no_secret_is_shown_with_an_address() -> None:
     urls = "nats://me:secret@a:4222,nats://b:4222"
     assert without_secret(urls) == "nats://a:4222,nats://b:4222"
+
+
+@pytest.mark.parametrize("url", ["nats://host:port", "nats://[::1", "nats://a:1,nats://b:x"])
+def test_what_is_no_url_is_refused_with_its_origin(url: str) -> None:
+    with pytest.raises(BadInput, match="--nats-url"):
+        find(Given(nats_url=url), {})

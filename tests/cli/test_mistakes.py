@@ -1,0 +1,87 @@
+"""Mistakes that are noticed before any server is asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_shell import Ended
+from headway.cli.main import main
+
+Give = Callable[..., Ended]
+
+
+@pytest.fixture
+def give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Give:
+    """Give a command in an empty folder, within this process."""
+    for variable in ("HEADWAY_NATS_URL", "HEADWAY_POSTGRES_URL", "HEADWAY_DATA"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def give(*arguments: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["headway", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), said.out, said.err)
+
+    return give
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("submit order {", "the input is not JSON"),
+        ("submit order {} --file tasks.jsonl", "--file goes neither with an input nor with --task"),
+        ("submit order --file tasks.jsonl", "cannot read tasks.jsonl"),
+        ("submit order -a x", "KEY=VALUE"),
+        ("list --status odd", "use running, compensating"),
+        ("list --nats-url nats://host:port", "--nats-url holds no URL"),
+        ("agent nothing:shop", "there is no module 'nothing'"),
+        ("agent nothing", "is not MODULE:NAME"),
+        ("saga register nothing:saga", "there is no module 'nothing'"),
+        ("saga register json:loads", "json:loads is not a Saga"),
+        ("saga register nothing.json", "cannot read nothing.json"),
+        ("saga register nothing", "neither a file nor MODULE:NAME"),
+        ("coordinator --nats-url nats://x", "set --postgres-url or HEADWAY_POSTGRES_URL"),
+    ],
+)
+def test_a_mistake_is_explained_in_a_line(give: Give, arguments: str, words: str) -> None:
+    ended = give(*arguments.split())
+    assert ended.code == 2, ended
+    assert ended.out == ""
+    assert ended.err.startswith("headway: ")
+    assert words in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", ["status", "status not-an-id", "nonsense"])
+def test_wrong_usage_exits_with_2_and_points_to_the_help(give: Give, arguments: str) -> None:
+    ended = give(*arguments.split())
+    assert ended.code == 2
+    assert "Usage: headway" in ended.err
+
+
+def test_a_setting_that_does_not_fit_is_named(give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWAY_REPLICAS", "many")
+    ended = give("coordinator", "--nats-url", "nats://x", "--postgres-url", "postgresql://x")
+    assert ended.code == 2
+    assert "HEADWAY_… variable does not fit: replicas" in ended.err
+
+
+def test_nothing_running_here_exits_with_4_and_says_how_to_start(give: Give) -> None:
+    ended = give("list")
+    assert ended.code == 4
+    assert "no `headway up` runs in .headway" in ended.err
+    assert "HEADWAY_NATS_URL" in ended.err
+
+
+def test_the_help_documents_every_exit_code(give: Give) -> None:
+    shown = give("--help").out
+    for code in ("0", "1", "2", "3", "4", "130"):
+        assert f" {code}  " in shown
