@@ -80,6 +80,8 @@ def run_demo(
                 f"Data and logs are in {keep}. To look at any task, bring the servers back: "
                 f"headway up --data {keep / SERVERS}"
             )
+        elif not report.holds:
+            narration.say("Run it again with --keep DIR to look into what the audit found.")
     output.show(report, render, as_json=as_json)
     return 0 if report.holds else 1
 
