@@ -71,6 +71,7 @@ class Coordinator:
         self._performing: set[asyncio.Task[None]] = set()
         self._stored = asyncio.Semaphore(PERFORMING_MAX)
         self._store_is_down = False
+        self._reconnected = asyncio.Event()
         self._pulls: list[Pull] = []
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -105,6 +106,7 @@ class Coordinator:
 
     def _wire_up(self, connection: Connection) -> None:
         wire, put = connection.wire, self._intake.put
+        wire.on_reconnect(self._reconnected.set)
         self._bus = Bus(connection, self._settings.replicas)
         self._sweep = Sweep(self._store, self._bus, put, now_ms, self._rng)
         self._engine = Engine(self._store, self._bus, InputCheck().check, self._sweep.suspect)
@@ -225,6 +227,16 @@ class Coordinator:
     # Housekeeping
 
     async def _sweep_once(self) -> None:
+        """A nats-server that was killed has lost what it had acked and not written yet, and its
+        streams look as before. So after each reconnect: look after all that waits for an answer.
+        """
+        if self._reconnected.is_set():
+            self._reconnected.clear()
+            try:
+                await self._sweep.look_over(LOOK_AHEAD_MS)
+            except CoordinatorError:
+                self._reconnected.set()
+                raise
         while await self._sweep.step():
             pass
 

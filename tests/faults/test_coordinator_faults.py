@@ -1,0 +1,173 @@
+"""Coordinators that die at the worst moment, race, freeze, or miss the answer to a commit."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from harness.audit import events_of_type
+from harness.coordination import registered
+from harness.eventually import eventually
+from harness.shop import linear
+from headway.agents.subjects import EVENTS_STREAM
+from headway.coordinator.errors import StoreUnavailable
+
+ACK_WAIT_S = 5.0  # as shipped
+LOOKED_AFTER_S = 1.0  # age at which a dispatch may be looked after
+
+
+@pytest.mark.parametrize(
+    ("moment", "bound_s"),
+    [
+        pytest.param("publish", ACK_WAIT_S, id="between commit and publish"),
+        pytest.param("ack", ACK_WAIT_S, id="between publish and ack"),
+        pytest.param("announcement", ACK_WAIT_S, id="between the last commit and its news"),
+    ],
+)
+async def test_a_coordinator_killed_at_its_worst_moment_is_taken_over(
+    system, measured, moment, bound_s
+):
+    doomed = await system.coordinator("--die-at", moment)
+    await registered(system.client, linear())
+    async with system.working():
+        task = (await system.client.submit("linear", {"number": 1})).task
+        watching = asyncio.create_task(system.client.result(task, timeout=30))
+        assert await doomed.ended() == -9
+        killed_at = time.monotonic()
+        await system.coordinator()
+        view = await watching
+        measured(
+            f"coordinator killed: {moment}, a fresh one starts",
+            time.monotonic() - killed_at,
+            bound_s,
+        )
+        # the unacked event comes again and must not change anything
+        await eventually(lambda: no_events(system), 10)
+    assert view.status == "succeeded"
+    assert system.downstream.effects(task) == {"done": 3}
+    assert [call["step"] for call in system.downstream.calls(task)] == ["a", "b", "c"]
+
+
+async def no_events(system):
+    jetstream = system.client.connection.nc.jetstream()
+    return (await jetstream.stream_info(EVENTS_STREAM)).state.messages == 0
+
+
+@pytest.mark.parametrize("moment", ["publish", "ack"])
+async def test_a_peer_goes_on_for_a_coordinator_killed_at_its_worst_moment(
+    system, measured, moment
+):
+    """The peer holds nothing of what the dead one knew; the event comes to it again."""
+    doomed = await system.coordinator("--die-at", moment)
+    await registered(system.client, linear())
+    async with system.working():
+        task = (await system.client.submit("linear", {"number": 1})).task
+        assert await doomed.ended() == -9
+        killed_at = time.monotonic()
+        async with system.coordinating():
+            view = await system.client.result(task, timeout=30)
+            measured(
+                f"coordinator killed: {moment}, a peer is there",
+                time.monotonic() - killed_at,
+                ACK_WAIT_S,
+            )
+            await eventually(lambda: no_events(system), 10)
+    assert view.status == "succeeded"
+    assert len(system.downstream.calls(task)) == 3
+
+
+async def test_a_commit_whose_answer_was_lost_is_still_acted_upon(
+    system, short_ack_wait, measured, monkeypatch
+):
+    """PostgreSQL committed and then went away: deciding again finds nothing to do, but the
+    command was never sent."""
+    async with system.coordinating() as [coordinator], system.working():
+        await registered(system.client, linear())
+        commit = coordinator._store.commit
+        lost_at = []
+
+        async def commit_and_lose_the_answer(changes):
+            lost = await commit(changes)
+            if not lost_at and any(change.task.steps["b"].outstanding for change in changes):
+                lost_at.append(time.monotonic())
+                raise StoreUnavailable("the connection broke before the answer came")
+            return lost
+
+        monkeypatch.setattr(coordinator._store, "commit", commit_and_lose_the_answer)
+        task = (await system.client.submit("linear", {"number": 1})).task
+        view = await system.client.result(task, timeout=40)
+        measured("answer to a commit lost", time.monotonic() - lost_at[0], ACK_WAIT_S)
+    assert view.status == "succeeded"
+    assert system.downstream.effects(task) == {"done": 3}
+
+
+async def test_one_coordinator_of_two_killed_under_load_delays_nobody_for_long(system, measured):
+    count = 400
+    doomed, peer = await system.coordinator(), await system.coordinator()
+    await registered(system.client, linear())
+    await both_beat(system)
+    async with system.working():
+        await system.client.submit_many("linear", ({"number": n} for n in range(count)))
+        await doomed.kill()
+        killed_at = time.monotonic()
+        statuses = await system.all_settled(count)
+        measured("one coordinator of two killed under load", time.monotonic() - killed_at, 5.0)
+        assert peer.running
+    assert statuses == {"succeeded": count}
+    assert system.downstream.effects() == {"done": 3 * count}
+
+
+async def test_a_coordinator_frozen_under_load_wakes_up_to_a_world_that_went_on(system, measured):
+    """A zombie: its commits are made on what it read before, and the version refuses them."""
+    count = 300
+    sleeper = await system.coordinator("--ack-wait", "0.6")
+    await system.coordinator("--ack-wait", "0.6")
+    await registered(system.client, linear())
+    await both_beat(system)
+    async with system.working(ack_wait_s=0.6):
+        submitting = asyncio.create_task(
+            system.client.submit_many("linear", ({"number": n} for n in range(count)))
+        )
+        await eventually(system.settled)
+        sleeper.freeze()
+        frozen_at = time.monotonic()
+        await submitting
+        await system.all_settled(count)
+        measured(
+            "one coordinator of two frozen under load", time.monotonic() - frozen_at, ACK_WAIT_S
+        )
+        sleeper.thaw()
+        more = await system.client.submit_many("linear", ({"number": n} for n in range(50)))
+        assert len(more) == 50
+        statuses = await system.all_settled(count + 50)
+        assert sleeper.running
+    assert statuses == {"succeeded": count + 50}
+    assert system.downstream.effects() == {"done": 3 * (count + 50)}
+
+
+async def test_two_coordinators_racing_over_ten_thousand_tasks_end_them_all(system):
+    """No event is acked on a stale read: a task that lost one would be found by the sweep only
+    and have its command published again, or claimed."""
+    count = 10_000
+    await system.coordinator()
+    await system.coordinator()
+    await registered(system.client, linear("race", "ab"))
+    await both_beat(system)
+    async with system.working(concurrency=512):
+        receipts = await system.client.publish_many("race", ({"number": n} for n in range(count)))
+        assert len(set(receipts)) == count
+        statuses = await system.all_settled(count, 60)
+    assert statuses == {"succeeded": count}
+    assert system.downstream.effects() == {"done": 2 * count}
+    assert len(system.downstream.calls()) == 2 * count
+    healed = await events_of_type(system.postgres_url, "AttemptRepublished", "AttemptClaimed")
+    assert healed == []
+
+
+async def both_beat(system):
+    async def two() -> bool:
+        rows = await system.fetch("SELECT count(*) FROM headway.coordinators")
+        return rows[0]["count"] == 2
+
+    await eventually(two, 10)

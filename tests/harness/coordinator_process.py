@@ -1,0 +1,72 @@
+"""A coordinator as a process of its own, which can be told to die at one exact moment.
+
+`--die-at publish`: right after the commit that makes step `b` due, before its command is sent.
+`--die-at ack`: right after the PubAck of that command, before the event is acked.
+`--die-at announcement`: right after the commit that ends a task, before anybody is told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+from typing import Any
+
+from headway.agents.pull import ACK
+from headway.agents.wire import Wire
+from headway.coordinator import streams
+from headway.coordinator.app import serve
+from headway.coordinator.bus import Bus
+from headway.coordinator.settings import Settings
+
+DEADLY_STEP = "b"
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_instead_of(owner: type, method: str, when: Any) -> None:
+    """Replace `owner.method` by one that kills this process when `when(*arguments)` holds."""
+    original = getattr(owner, method)
+
+    def deadly(self: Any, *arguments: Any, **named: Any) -> Any:
+        if when(*arguments):
+            die()
+        return original(self, *arguments, **named)
+
+    setattr(owner, method, deadly)
+
+
+def arm(moment: str) -> None:
+    match moment:
+        case "publish":
+            die_instead_of(
+                Bus,
+                "dispatch",
+                lambda commands: any(c.attributes["step"] == DEADLY_STEP for c in commands),
+            )
+        case "ack":
+            die_instead_of(Wire, "publish", lambda _subject, payload, *_: payload == ACK)
+        case "announcement":
+            die_instead_of(Bus, "announce", lambda _decision, kind: kind == "succeeded")
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--die-at", choices=["publish", "ack", "announcement"])
+    parser.add_argument("--ack-wait", type=float, default=None)
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    if options.ack_wait is not None:
+        streams.ACK_WAIT_S = options.ack_wait
+    if options.die_at:
+        arm(options.die_at)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    await serve(Settings(), stop)
+
+
+asyncio.run(main())
