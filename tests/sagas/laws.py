@@ -16,6 +16,8 @@ every transition, of every shape in the corpus:
 - compensation covers exactly what may have an effect, after that of all that was built on it
 - a task that is compensated has undone everything, or names an incident, and only then
 - an incident is raised for two answers that contradict each other, and for nothing else
+- a command is taken over by a later delivery only, and only so often
+- nothing is tried again beyond its schedule_to_close
 - a refusal records nothing but the end of the attempt that it is about
 
 Those that need more than one transition are checked by the search itself (`LAWS_OF_SEARCH`).
@@ -35,6 +37,7 @@ from headway.sagas import (
     TaskStatus,
     Transition,
     Withdraw,
+    attempts,
     due,
     fold,
     outstanding,
@@ -276,6 +279,29 @@ def an_incident_has_a_cause(taken: Taken) -> Iterator[str]:
         yield "an incident without two answers that contradict each other"
 
 
+def only_a_later_delivery_takes_over(taken: Taken) -> Iterator[str]:
+    for event in taken.moved.events:
+        if not isinstance(event, e.AttemptClaimed) or taken.before is None:
+            continue
+        state = taken.before.steps[event.step]
+        granted = state.claim and (state.claim.command_epoch, state.claim.delivery)
+        if granted and (event.command_epoch, event.delivery) <= granted:
+            yield f"{event} takes over from delivery {granted}"
+        if state.claims >= attempts.CLAIMS_MAX:
+            yield f"{event} is take-over {state.claims + 1} of one attempt"
+
+
+def no_retry_is_set_beyond_its_end(taken: Taken) -> Iterator[str]:
+    for event in taken.moved.events:
+        if not isinstance(event, e.AttemptFailed | e.AttemptTimedOut) or not event.retry_at:
+            continue
+        limit = taken.definition.steps[event.step].timeouts.schedule_to_close
+        if event.phase is Phase.ACTION and limit is not None:
+            end = taken.after.steps[event.step].scheduled_at + limit * 1000
+            if event.retry_at >= end:
+                yield f"{event} is to be tried again though its schedule_to_close is at {end}"
+
+
 def a_refusal_records_nothing_else(taken: Taken) -> Iterator[str]:
     if not taken.moved.refusal:
         return
@@ -298,6 +324,8 @@ LAWS: tuple[Law, ...] = (
     compensation_covers_what_has_an_effect,
     a_compensated_task_has_undone_everything,
     an_incident_has_a_cause,
+    only_a_later_delivery_takes_over,
+    no_retry_is_set_beyond_its_end,
     a_refusal_records_nothing_else,
 )
 

@@ -15,9 +15,10 @@ from headway.sagas import Action, Definition, Dispatch, Phase, StepStatus, Task
 from headway.sagas import events as e
 from headway.sagas import inputs as i
 from headway.sagas.progress import OfAttempt, Progress
-from headway.sagas.task import may_need_compensation
+from headway.sagas.task import Claim, may_need_compensation
 
 advance = import_module("headway.sagas.advance")
+attempts = import_module("headway.sagas.attempts")
 replay = import_module("headway.sagas.replay")
 successes = import_module("headway.sagas.successes")
 machine = import_module("headway.sagas.transition")
@@ -113,6 +114,10 @@ def nothing_is(*_: object) -> bool:
     return False
 
 
+def never(*_: object) -> None:
+    return None
+
+
 FAULTS: list[tuple[Any, str, Callable[..., Any], str, str]] = [
     (advance, "_is_next_to_compensate", in_any_order, "linear", "compensation_covers"),
     (advance, "may_need_compensation", only_what_completed, "single", "a_compensated_task"),
@@ -132,8 +137,16 @@ FAULTS: list[tuple[Any, str, Callable[..., Any], str, str]] = [
     ),
     (machine, "_actions", twice, "single", "no_attempt_is_sent_twice"),
     (machine, "_actions", sent_and_never_withdrawn, "single", "what_is_no_longer_wanted"),
+    (
+        Claim,
+        "precedes",
+        anything_goes,
+        "single, redelivered and lost",
+        "only_a_later_delivery_takes_over",
+    ),
+    (attempts, "closes_at", never, "single, all timeouts", "no_retry_is_set_beyond_its_end"),
     (laws, "outstanding", all_that_was_sent, "single", "nothing_new_is_begun"),
-    (laws, "due", lambda *_: None, "single", "an_unfinished_task_waits"),
+    (laws, "due", never, "single", "an_unfinished_task_waits"),
     (machine, "_check_possible", anything_goes, "single", "raised KeyError"),
     (advance, "_forward", anything_goes, "linear", "the_state_is_sound"),
 ]
