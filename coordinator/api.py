@@ -20,8 +20,9 @@ from headway.agents.errors import Unavailable
 from headway.agents.messages import INLINE_MAX_BYTES, describe
 from headway.agents.payloads import put
 from headway.agents.subjects import API
+from headway.coordinator.catalogue import Catalogue
 from headway.coordinator.errors import BusUnavailable, CoordinatorError, Refusal, StoreUnavailable
-from headway.coordinator.operations import Operations
+from headway.coordinator.operations import TaskOperations
 from nats.micro.request import Request
 from nats.micro.service import Service
 from pydantic import BaseModel, ValidationError
@@ -36,25 +37,31 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Api:
-    def __init__(self, connection: Connection, operations: Operations, health: Serve) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        tasks: TaskOperations,
+        catalogue: Catalogue,
+        health: Serve,
+    ) -> None:
         self._connection = connection
         self._running: set[asyncio.Task[None]] = set()
         self._service: Service | None = None
         self._table: dict[str, Serve] = {
-            "submit": _typed(views.SubmitRequest, operations.submit),
-            "get": _typed(views.TaskRequest, operations.get),
-            "list": _typed(views.ListRequest, operations.list),
-            "parked": _typed(views.ListRequest, operations.parked),
-            "history": _typed(views.HistoryRequest, operations.history),
-            "cancel": _typed(views.TaskRequest, operations.cancel),
-            "retry": _typed(views.StepRequest, operations.retry),
-            "resume": _typed(views.TaskRequest, operations.resume),
-            "settle": _typed(views.SettleRequest, operations.settle),
-            "claim": _typed(views.ClaimRequest, operations.claim),
-            "saga.register": operations.register,
-            "saga.get": _typed(views.SagaRef, operations.saga),
-            "saga.list": lambda _: operations.sagas(),
-            "agents": lambda _: operations.agents(),
+            "submit": _typed(views.SubmitRequest, tasks.submit),
+            "get": _typed(views.TaskRequest, tasks.get),
+            "list": _typed(views.ListRequest, tasks.list),
+            "parked": _typed(views.ListRequest, tasks.parked),
+            "history": _typed(views.HistoryRequest, tasks.history),
+            "cancel": _typed(views.TaskRequest, tasks.cancel),
+            "retry": _typed(views.StepRequest, tasks.retry),
+            "resume": _typed(views.TaskRequest, tasks.resume),
+            "settle": _typed(views.SettleRequest, tasks.settle),
+            "claim": _typed(views.ClaimRequest, tasks.claim),
+            "saga.register": catalogue.register,
+            "saga.get": _typed(views.SagaRef, catalogue.saga),
+            "saga.list": lambda _: catalogue.sagas(),
+            "agents": lambda _: catalogue.agents(),
             "health": health,
         }
 
@@ -105,6 +112,9 @@ class Api:
             await _respond_error(request, 503, "the coordinator is too busy or cannot commit")
         except CoordinatorError as error:
             await _respond_error(request, 500, str(error))
+        except Exception:
+            _LOG.exception("a request on %s failed", request.subject)
+            await _respond_error(request, 500, "an internal error; the coordinator's log has it")
 
     async def _encode(self, answer: BaseModel) -> bytes:
         body = answer.model_dump_json().encode()

@@ -1,4 +1,4 @@
-"""The engine: one bounded unit of work at a time, over two ports.
+"""The engine: one bounded unit of work at a time, over three ports.
 
     items  →  load the tasks  →  decide each  →  commit all in one statement
            →  publish what follows  →  answer (and so ack)
@@ -34,9 +34,14 @@ class Truth(Protocol):
     """Where tasks are kept (the store)."""
 
     async def load(self, ids: Sequence[UUID]) -> dict[UUID, Loaded]: ...
+    async def commit(self, changes: Sequence[Change]) -> set[UUID]: ...
+
+
+class Sagas(Protocol):
+    """Where sagas are kept (the registry)."""
+
     async def newest(self, sagas: Iterable[str]) -> dict[str, Definition]: ...
     async def definition(self, name: str, version: int) -> Definition | None: ...
-    async def commit(self, changes: Sequence[Change]) -> set[UUID]: ...
 
 
 class Transport(Protocol):
@@ -59,12 +64,14 @@ class Engine:
     def __init__(
         self,
         truth: Truth,
+        sagas: Sagas,
         transport: Transport,
         check: CheckInput,
         look_after: Callable[[UUID], None],
     ) -> None:
         """`look_after` is told tasks whose dispatches may have been cut short."""
         self._truth = truth
+        self._sagas = sagas
         self._transport = transport
         self._check = check
         self._look_after = look_after
@@ -112,6 +119,11 @@ class Engine:
                 self._look_after(decision.id)
             _answer(decision, at_commit=False)
 
+    def give_up(self, committed: Committed) -> None:
+        """Publishing failed in an unforeseen way: have all of these tasks looked after."""
+        for decision in committed.decisions:
+            self._look_after(decision.id)
+
     async def _decide(self, groups: dict[UUID, list[Item]], known_new: set[UUID]) -> list[Decision]:
         loaded = await self._truth.load([task for task in groups if task not in known_new])
         definitions = await self._definitions(groups)
@@ -128,12 +140,12 @@ class Engine:
             if item.new is not None
         }
         found: dict[tuple[str, int | None], Definition] = {}
-        newest = await self._truth.newest({name for name, version in wanted if version is None})
+        newest = await self._sagas.newest({name for name, version in wanted if version is None})
         for name, definition in newest.items():
             found[name, None] = definition
         for name, version in wanted:
             if version is not None:
-                exact = await self._truth.definition(name, version)
+                exact = await self._sagas.definition(name, version)
                 if exact is not None:
                     found[name, version] = exact
         return found

@@ -47,12 +47,15 @@ class Intake:
         self._waiting: deque[Item] = deque()
         self._busy: set[UUID] = set()
         self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def put(self, item: Item) -> None:
         self._waiting.append(item)
+        self._idle.clear()
         self._wake.set()
 
     async def wait(self) -> None:
@@ -86,11 +89,12 @@ class Intake:
             self._wake.set()
         return taken
 
-    @property
-    def empty(self) -> bool:
-        """Whether nothing waits and nothing is under way."""
-        return not self._waiting and not self._busy
+    async def idle(self) -> None:
+        """Until nothing waits and nothing is under way."""
+        await self._idle.wait()
 
     def release(self, tasks: Iterable[UUID]) -> None:
         self._busy.difference_update(tasks)
+        if not self._waiting and not self._busy:
+            self._idle.set()
         self._wake.set()

@@ -1,4 +1,4 @@
-"""What the API can do, one method an operation: requests in, views out.
+"""What the API can do with tasks, one method an operation: requests in, views out.
 
 Knows nothing of how requests travel. Refusal says no with a reason; StoreUnavailable,
 BusUnavailable and TimeoutError mean that nobody knows yet: asking again is harmless.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
@@ -19,14 +20,10 @@ from headway.agents.payloads import PayloadLost
 from headway.coordinator import portraits, submissions
 from headway.coordinator.errors import BusUnavailable, Refusal
 from headway.coordinator.intake import Answer, Item
-from headway.coordinator.jetstream import JetStreamError
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded, NewTask
-from headway.coordinator.schemas import InputCheck
 from headway.coordinator.store import Store
 from headway.sagas import inputs as i
-from headway.sagas.definition import Definition
-from headway.sagas.errors import DefinitionError
 from headway.sagas.task import Claim, Phase
 
 ANSWER_TIMEOUT_S = 10.0
@@ -35,32 +32,61 @@ ATTRIBUTE_MAX_CHARS = 256
 OPEN_STATUSES = frozenset({"running", "compensating", "parked", "failed_to_compensate"})
 
 
-class Bus(Protocol):
-    """The bus, as far as operations need it."""
+class Ask(Protocol):
+    """Puts something before the engine and waits for what is committed."""
 
-    async def ensure_agent(self, agent: str) -> None: ...
-    async def queued(self, agent: str) -> tuple[int, int]: ...
-    async def unread(self, tasks: list[UUID]) -> set[UUID]: ...
-    async def fetch_payload(self, ref: str, digest: str) -> bytes: ...
+    async def __call__(
+        self, task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""
+    ) -> Answer: ...
 
 
-class Operations:
-    def __init__(
-        self,
-        store: Store,
-        bus: Bus,
-        roll: Roll,
-        put: Callable[[Item], None],
-        clock: Callable[[], int],
-        jitter: Callable[[], float],
-    ) -> None:
+class Unread(Protocol):
+    """Tells which tasks have events that nobody has handled yet."""
+
+    async def __call__(self, tasks: list[UUID]) -> set[UUID]: ...
+
+
+class FetchPayload(Protocol):
+    async def __call__(self, ref: str, digest: str) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What task operations need beside the store."""
+
+    ask: Ask
+    unread: Unread
+    fetch_payload: FetchPayload
+    roll: Roll
+    clock: Callable[[], int]
+    jitter: Callable[[], float]
+
+
+def asking(put: Callable[[Item], None]) -> Ask:
+    """An `Ask` over the engine's intake. TimeoutError: nobody knows yet."""
+
+    async def ask(
+        task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""
+    ) -> Answer:
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def settle(answer: Answer) -> None:
+            if not answered.done():
+                answered.set_result(answer)
+
+        put(Item(task, happened, settle, new=new, agent=agent, at_commit=True))
+        return await asyncio.wait_for(answered, ANSWER_TIMEOUT_S)
+
+    return ask
+
+
+class TaskOperations:
+    """What can be done with tasks."""
+
+    def __init__(self, store: Store, around: Surroundings) -> None:
         self._store = store
-        self._bus = bus
-        self._roll = roll
-        self._put = put
-        self._clock = clock
-        self._jitter = jitter
-        self._check = InputCheck()
+        self._around = around
+        self._clock = around.clock
 
     async def submit(self, request: views.SubmitRequest) -> views.SubmitReceipt:
         _check_attributes(request.attributes)
@@ -73,7 +99,7 @@ class Operations:
             request.version,
             request.attributes,
         )
-        answer = await self._ask(new.id, i.Submit(self._clock()), new=new)
+        answer = await self._around.ask(new.id, i.Submit(self._clock()), new=new)
         loaded = _accepted(answer)
         return views.SubmitReceipt(
             task=new.id,
@@ -140,7 +166,7 @@ class Operations:
     async def claim(self, request: views.ClaimRequest) -> views.ClaimReply:
         """Grant a command, unless an answer of its task is waiting to be handled: then ask
         again, for it may be this command's."""
-        if await self._bus.unread([request.task]):
+        if await self._around.unread([request.task]):
             raise BusUnavailable("an event of this task is about to be handled; ask again")
         happened = i.ClaimAsked(
             self._clock(),
@@ -148,96 +174,32 @@ class Operations:
             Phase(request.phase),
             request.attempt,
             Claim(request.epoch, request.delivery, request.worker),
-            self._jitter(),
+            self._around.jitter(),
         )
-        answer = await self._ask(request.task, happened, agent=request.agent)
+        answer = await self._around.ask(request.task, happened, agent=request.agent)
         if answer.refusal is not None or answer.task is None:
             reason = answer.refusal.reason if answer.refusal else "there is no such task"
             return views.ClaimReply(granted=False, reason=reason)
         return views.ClaimReply(granted=True, epoch=answer.task.task.steps[request.step].epoch)
 
-    async def register(self, body: bytes) -> views.SagaView:
-        try:
-            definition = Definition.from_json(body)
-        except DefinitionError as error:
-            raise Refusal(str(error), 422) from error
-        self._check.compile(definition)
-        registered_at = await self._store.register(definition, self._clock())
-        for agent in sorted(definition.agents()):
-            await self._bus.ensure_agent(agent)
-        return views.SagaView(
-            name=definition.name,
-            version=definition.version,
-            digest=definition.digest,
-            registered_at=registered_at,
-            definition=orjson.loads(definition.to_json()),
-        )
-
-    async def saga(self, request: views.SagaRef) -> views.SagaView:
-        rows = await self._store.fetch("list_sagas")
-        matching = [
-            row
-            for row in rows
-            if row["name"] == request.name and request.version in (None, row["version"])
-        ]
-        if not matching:
-            version = "" if request.version is None else f" version {request.version}"
-            raise Refusal(f"there is no saga {request.name!r}{version}", 404)
-        return portraits.saga_view(matching[-1], whole=True)
-
-    async def sagas(self) -> views.SagaList:
-        rows = await self._store.fetch("list_sagas")
-        return views.SagaList(sagas=[portraits.saga_view(row, whole=False) for row in rows])
-
-    async def agents(self) -> views.AgentList:
-        instances = self._roll.instances()
-        named = set(instances)
-        for row in await self._store.fetch("list_sagas"):
-            named |= Definition.from_json(row["body"]).agents()
-        found = []
-        for agent in sorted(named):
-            try:
-                queued, in_flight = await self._bus.queued(agent)
-            except JetStreamError:  # its consumer is still to be made
-                queued, in_flight = 0, 0
-            found.append(
-                views.AgentView(
-                    agent=agent,
-                    instances=instances.get(agent, []),
-                    queued=queued,
-                    in_flight=in_flight,
-                )
-            )
-        return views.AgentList(agents=found)
-
     async def _change(self, request: views.TaskRequest, happened: i.Input) -> views.TaskView:
-        return self._view(_accepted(await self._ask(request.task, happened)))
-
-    async def _ask(
-        self, task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""
-    ) -> Answer:
-        """Put an item before the engine and wait for what is committed."""
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-
-        def settle(answer: Answer) -> None:
-            if not answered.done():
-                answered.set_result(answer)
-
-        self._put(Item(task, happened, settle, new=new, agent=agent, at_commit=True))
-        return await asyncio.wait_for(answered, ANSWER_TIMEOUT_S)
+        return self._view(_accepted(await self._around.ask(request.task, happened)))
 
     async def _input(self, request: views.SubmitRequest) -> bytes:
         if not request.dataref:
-            return orjson.dumps(request.input)
+            try:
+                return orjson.dumps(request.input)
+            except TypeError as error:
+                raise Refusal(f"input: {error}", 422) from error
         try:
-            return await self._bus.fetch_payload(request.dataref, request.datadigest)
+            return await self._around.fetch_payload(request.dataref, request.datadigest)
         except PayloadLost as error:
             raise Refusal(str(error), 422) from error
         except Unavailable as error:
             raise BusUnavailable(str(error)) from error
 
     def _view(self, loaded: Loaded) -> views.TaskView:
-        return portraits.task_view(loaded, self._roll.instances())
+        return portraits.task_view(loaded, self._around.roll.instances())
 
 
 def _accepted(answer: Answer) -> Loaded:

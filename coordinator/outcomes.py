@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
+import orjson
 from headway.agents import messages
 from headway.agents.errors import InvalidInput
-from headway.agents.messages import Event, EventData
+from headway.agents.messages import Event, EventData, FailureData
 from headway.agents.subjects import parse_stored_event_subject
 from headway.coordinator.errors import Refusal
 from headway.coordinator.taskid import task_id
@@ -15,6 +17,11 @@ from headway.sagas.task import Failure, Phase
 
 ERROR_TYPE_MAX_CHARS = 200
 ERROR_MESSAGE_MAX_CHARS = 4_000
+
+
+_UNSTORABLE = EventData(
+    error=FailureData("InvalidResult", "the result has an integer over 64 bits", retryable=False)
+)
 
 
 def sender(subject: str, event: Event) -> tuple[str, UUID]:
@@ -45,12 +52,23 @@ def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
             return i.Started(at, event.step, phase, event.attempt, event.epoch)
         case messages.HEARTBEAT:
             return i.Heartbeat(at, event.step, phase, event.attempt, event.epoch)
+        case messages.COMPLETED if not _can_be_stored(data.result):
+            return _failed(event, _UNSTORABLE, at, jitter)
         case messages.COMPLETED:
             return i.Succeeded(at, event.step, phase, event.attempt, data.result, data.empty)
         case messages.TIMED_OUT:
             return i.TimedOut(at, event.step, phase, event.attempt, event.epoch, jitter)
         case _:
             return _failed(event, data, at, jitter)
+
+
+def _can_be_stored(result: Any) -> bool:
+    """JSON from elsewhere may hold integers that our encoder does not take."""
+    try:
+        orjson.dumps(result)
+    except TypeError:
+        return False
+    return True
 
 
 def _failed(event: Event, data: EventData, at: int, jitter: float) -> i.Failed:

@@ -6,18 +6,16 @@ version is still the one that was read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 import orjson
 from headway.coordinator.database import Database
-from headway.coordinator.errors import Refusal
 from headway.coordinator.records import Change, Loaded
+from headway.coordinator.registry import Registry
 from headway.sagas import codec
-from headway.sagas.definition import Definition
 
 ENGINE_CONNECTIONS = 2
 SERVICE_CONNECTIONS = 4
@@ -29,7 +27,7 @@ class Store:
     def __init__(self, url: str) -> None:
         self._engine = Database(url, size=ENGINE_CONNECTIONS, pinned_plans=True)
         self._service = Database(url, size=SERVICE_CONNECTIONS, pinned_plans=False)
-        self._definitions: dict[tuple[str, int], Definition] = {}
+        self.sagas = Registry(self._engine)
 
     async def open(self) -> None:
         """Bring the schema up to date; SchemaMismatch if this version cannot use it."""
@@ -46,19 +44,6 @@ class Store:
     async def read(self, ids: Sequence[UUID]) -> dict[UUID, Loaded]:
         """As `load`, for everybody else: does not keep the engine waiting."""
         return await self._load(self._service, ids)
-
-    async def newest(self, sagas: Iterable[str]) -> dict[str, Definition]:
-        """The newest version of each of these sagas that is registered."""
-        wanted = sorted(set(sagas))
-        if not wanted:
-            return {}
-        rows = await self._engine.fetch("latest_sagas", wanted)
-        await self._learn({(row["name"], row["version"]) for row in rows})
-        return {row["name"]: self._definitions[row["name"], row["version"]] for row in rows}
-
-    async def definition(self, name: str, version: int) -> Definition | None:
-        await self._learn({(name, version)})
-        return self._definitions.get((name, version))
 
     async def commit(self, changes: Sequence[Change]) -> set[UUID]:
         """Commit, in one statement, each change whose task is still at the version read.
@@ -85,28 +70,6 @@ class Store:
         rows = await self._service.fetch("open_tasks", after, limit, due_before)
         return [row["id"] for row in rows]
 
-    async def register(self, definition: Definition, now: int) -> datetime:
-        """Store a saga's version, or find it stored. Refusal if another definition has it."""
-        row = (
-            await self._service.fetch(
-                "register_saga",
-                definition.name,
-                definition.version,
-                definition.digest,
-                definition.to_json(),
-                now,
-            )
-        )[0]
-        if row["digest"] != definition.digest:
-            raise Refusal(
-                f"saga {definition.name!r} version {definition.version} is registered with "
-                "another definition: raise the version",
-                409,
-            )
-        self._definitions[definition.name, definition.version] = definition
-        registered: datetime = row["registered_at"]
-        return registered
-
     async def fetch(self, name: str, *arguments: Any) -> list[asyncpg.Record]:
         """A named statement of the service side: lists, histories, housekeeping."""
         return await self._service.fetch(name, *arguments)
@@ -115,21 +78,13 @@ class Store:
         if not ids:
             return {}
         rows = await database.fetch("load_tasks", list(ids))
-        await self._learn({(row["saga"], row["saga_version"]) for row in rows})
+        await self.sagas.learn({(row["saga"], row["saga_version"]) for row in rows})
         return {row["id"]: self._loaded(row) for row in rows}
-
-    async def _learn(self, wanted: set[tuple[str, int]]) -> None:
-        missing = [key for key in wanted if key not in self._definitions]
-        if not missing:
-            return
-        names, versions = zip(*missing, strict=True)
-        for row in await self._engine.fetch("load_sagas", list(names), list(versions)):
-            self._definitions[row["name"], row["version"]] = Definition.from_json(row["body"])
 
     def _loaded(self, row: asyncpg.Record) -> Loaded:
         return Loaded(
             row["id"],
-            self._definitions[row["saga"], row["saga_version"]],
+            self.sagas.known(row["saga"], row["saga_version"]),
             codec.decode_task(row["status"], row["version"], row["state"]),
             row["input"],
             row["input_digest"],

@@ -25,6 +25,9 @@ PAYLOADS_MAX_AGE_NS = 30 * DAY_NS
 ACK_PENDING_MAX = 50_000
 PULLS_WAITING_MAX = 4_096
 
+_QUEUE = {"retention": "workqueue", "discard": "new", "max_age": 0}
+_LOG = {"retention": "limits", "discard": "old"}
+
 # What the feed keeps; `progressed` is for whoever listens at the moment, and stored nowhere.
 KEPT_NEWS = (
     "submitted",
@@ -43,68 +46,84 @@ ADVISORIES = (
 def streams(replicas: int) -> tuple[dict[str, Any], ...]:
     """The configurations of all streams."""
     rebuilt: dict[str, Any] = {"persist_mode": "async"} if replicas == 1 else {}
-    queue = {"retention": "workqueue", "discard": "new", "max_age": 0}
-    configurations: tuple[dict[str, Any], ...] = (
-        {
-            "name": subjects.TASKS_STREAM,
-            "subjects": [subjects.TASKS],
-            "duplicate_window": DUPLICATE_WINDOW_NS,
-            **queue,
-        },
-        {
-            "name": subjects.COMMANDS_STREAM,
-            "subjects": [subjects.COMMANDS],
-            "max_msgs_per_subject": 1,
-            "discard_new_per_subject": True,
-            "duplicate_window": SHORT_WINDOW_NS,
-            **queue,
-            **rebuilt,
-        },
-        {
-            "name": subjects.EVENTS_STREAM,
-            "subjects": [subjects.EVENTS],
-            "subject_transform": {"src": subjects.EVENTS, "dest": subjects.EVENTS_STORED},
-            "duplicate_window": SHORT_WINDOW_NS,
-            **queue,
-            **rebuilt,
-        },
-        {
-            "name": subjects.FEED_STREAM,
-            "subjects": [subjects.feed_subject("*", "*", kind) for kind in KEPT_NEWS],
-            "retention": "limits",
-            "discard": "old",
-            "max_age": FEED_MAX_AGE_NS,
-            "max_bytes": FEED_MAX_BYTES,
-            "duplicate_window": SHORT_WINDOW_NS,
-            **rebuilt,
-        },
-        {
-            "name": subjects.DEAD_STREAM,
-            "subjects": [subjects.DEAD, *ADVISORIES],
-            "retention": "limits",
-            "discard": "old",
-            "max_age": DEAD_MAX_AGE_NS,
-            "max_bytes": DEAD_MAX_BYTES,
-            "duplicate_window": SHORT_WINDOW_NS,
-        },
-        {
-            "name": f"OBJ_{subjects.PAYLOADS_BUCKET}",
-            "subjects": [
-                f"$O.{subjects.PAYLOADS_BUCKET}.C.>",
-                f"$O.{subjects.PAYLOADS_BUCKET}.M.>",
-            ],
-            "retention": "limits",
-            "discard": "new",
-            "allow_rollup_hdrs": True,
-            "allow_direct": True,
-            "max_age": PAYLOADS_MAX_AGE_NS,
-            "duplicate_window": SHORT_WINDOW_NS,
-        },
-    )
     return tuple(
         {"storage": "file", "num_replicas": replicas, **configuration}
-        for configuration in configurations
+        for configuration in (
+            _tasks(),
+            _commands() | rebuilt,
+            _events() | rebuilt,
+            _feed() | rebuilt,
+            _dead(),
+            _payloads(),
+        )
     )
+
+
+def _tasks() -> dict[str, Any]:
+    return {
+        "name": subjects.TASKS_STREAM,
+        "subjects": [subjects.TASKS],
+        "duplicate_window": DUPLICATE_WINDOW_NS,
+        **_QUEUE,
+    }
+
+
+def _commands() -> dict[str, Any]:
+    return {
+        "name": subjects.COMMANDS_STREAM,
+        "subjects": [subjects.COMMANDS],
+        "max_msgs_per_subject": 1,
+        "discard_new_per_subject": True,
+        "duplicate_window": SHORT_WINDOW_NS,
+        **_QUEUE,
+    }
+
+
+def _events() -> dict[str, Any]:
+    return {
+        "name": subjects.EVENTS_STREAM,
+        "subjects": [subjects.EVENTS],
+        "subject_transform": {"src": subjects.EVENTS, "dest": subjects.EVENTS_STORED},
+        "duplicate_window": SHORT_WINDOW_NS,
+        **_QUEUE,
+    }
+
+
+def _feed() -> dict[str, Any]:
+    return {
+        "name": subjects.FEED_STREAM,
+        "subjects": [subjects.feed_subject("*", "*", kind) for kind in KEPT_NEWS],
+        "max_age": FEED_MAX_AGE_NS,
+        "max_bytes": FEED_MAX_BYTES,
+        "duplicate_window": SHORT_WINDOW_NS,
+        **_LOG,
+    }
+
+
+def _dead() -> dict[str, Any]:
+    return {
+        "name": subjects.DEAD_STREAM,
+        "subjects": [subjects.DEAD, *ADVISORIES],
+        "max_age": DEAD_MAX_AGE_NS,
+        "max_bytes": DEAD_MAX_BYTES,
+        "duplicate_window": SHORT_WINDOW_NS,
+        **_LOG,
+    }
+
+
+def _payloads() -> dict[str, Any]:
+    """What nats-py's object store expects of its stream."""
+    bucket = f"$O.{subjects.PAYLOADS_BUCKET}"
+    return {
+        "name": f"OBJ_{subjects.PAYLOADS_BUCKET}",
+        "subjects": [f"{bucket}.C.>", f"{bucket}.M.>"],
+        "retention": "limits",
+        "discard": "new",
+        "allow_rollup_hdrs": True,
+        "allow_direct": True,
+        "max_age": PAYLOADS_MAX_AGE_NS,
+        "duplicate_window": SHORT_WINDOW_NS,
+    }
 
 
 def shared_consumer(stream: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 import asyncpg
 from command_shell import Shell
 from headway.agents.connection import connect
-from headway.coordinator.bus import Bus
 from headway.coordinator.jetstream import ask
+from headway.coordinator.topology import Topology
 
 
 def findings(report: Any) -> dict[str, dict[str, str]]:
@@ -50,7 +50,7 @@ async def test_servers_without_a_coordinator_are_told_apart_from_dead_ones(
     found = findings(examined.json)
     assert found["NATS"]["state"] == found["PostgreSQL"]["state"] == "ok"
     assert "headway coordinator" in found["streams"]["remedy"]
-    assert "headway coordinator" in found["coordinator"]["remedy"]
+    assert "headway coordinator" in found["coordinator"]["found"]
     assert found["schema"]["found"] == "no tables yet"
 
 
@@ -58,7 +58,7 @@ async def test_a_changed_stream_and_an_edited_schema_are_named(
     elsewhere: Shell, nats_url: str, postgres_url: str
 ) -> None:
     async with await connect(nats_url, name="test") as connection:
-        await Bus(connection, 1).declare([])
+        await Topology(connection, 1).declare([])
         held = await ask(connection.wire, "STREAM.INFO.HW_FEED")
         await ask(connection.wire, "STREAM.UPDATE.HW_FEED", {**held["config"], "max_age": 0})
     database = await asyncpg.connect(postgres_url)

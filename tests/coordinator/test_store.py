@@ -32,7 +32,7 @@ SAGA = (
 async def store(postgres_url):
     store = Store(postgres_url)
     await store.open()
-    await store.register(SAGA, 1)
+    await store.sagas.register(SAGA, 1)
     yield store
     await store.close()
 
@@ -215,17 +215,17 @@ async def test_a_timer_is_not_put_off_for_a_task_that_changed_meanwhile(store):
 async def test_the_same_version_with_another_definition_is_refused(store):
     other = Saga("pair").step("a", "y.a", read_only=True).define()
     with pytest.raises(Refusal, match="another definition: raise the version"):
-        await store.register(other, 2)
-    assert await store.register(SAGA, 3) is not None
+        await store.sagas.register(other, 2)
+    assert await store.sagas.register(SAGA, 3) is not None
 
 
 async def test_newest_versions_are_read_fresh(store, postgres_url):
     other = Store(postgres_url)
     second = Saga("pair", version=2).step("a", "x.a", read_only=True).define()
-    assert (await store.newest(["pair", "none"]))["pair"].version == 1
-    await other.register(second, 2)
-    assert (await store.newest(["pair"]))["pair"].version == 2
-    assert (await store.newest(["none"])) == {}
+    assert (await store.sagas.newest(["pair", "none"]))["pair"].version == 1
+    await other.sagas.register(second, 2)
+    assert (await store.sagas.newest(["pair"]))["pair"].version == 2
+    assert (await store.sagas.newest(["none"])) == {}
     await other.close()
 
 
@@ -239,7 +239,7 @@ async def test_a_row_that_postgresql_refuses_is_not_an_outage(store):
 async def test_an_outage_is_reported_as_one_and_the_store_comes_back(postgres_server):
     store = Store(postgres_server.url)
     await store.open()
-    await store.register(SAGA, 1)
+    await store.sagas.register(SAGA, 1)
     change = submission()
     await store.commit([change])
     await postgres_server.kill()

@@ -1,0 +1,121 @@
+"""The loop that feeds the engine: batches of items, one or two at a time.
+
+Always holds: an item is taken until it is answered, however long PostgreSQL stays away; a fault of
+ours is narrowed down to the item that causes it, which is refused alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from headway.coordinator import telemetry
+from headway.coordinator.engine import BATCH_MAX, Committed, Engine
+from headway.coordinator.errors import Refusal, StoreUnavailable
+from headway.coordinator.intake import Answer, Intake, Item
+
+_LOG = logging.getLogger(__name__)
+
+QUEUE_MAX = 1_024  # items that wait before less is pulled
+SECOND_BATCH_MIN = 64  # items that must wait before a second batch starts beside the first
+BATCHES_MAX = 2
+PERFORMING_MAX = 8  # batches whose PubAcks are still awaited
+BACKOFF_FIRST_S = 0.1
+BACKOFF_MAX_S = 2.0
+
+
+class Batches:
+    def __init__(self, intake: Intake, engine: Engine, on_room: Callable[[], None]) -> None:
+        """`on_room` is called whenever more may be pulled."""
+        self._intake = intake
+        self._engine = engine
+        self._on_room = on_room
+        self._performing: set[asyncio.Task[None]] = set()
+        self._stored = asyncio.Semaphore(PERFORMING_MAX)
+        self._store_is_down = False
+
+    def room(self) -> int:
+        """How many more items may come now; none while PostgreSQL is away."""
+        return 0 if self._store_is_down else max(0, QUEUE_MAX - len(self._intake))
+
+    async def run(self) -> None:
+        """Batches, one at a time; a second one beside it when much waits."""
+        flying: set[asyncio.Task[None]] = set()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._intake.wait()
+                few = len(self._intake) < SECOND_BATCH_MIN
+                if flying and (few or len(flying) >= BATCHES_MAX):
+                    self._intake.doze()
+                    continue
+                items = self._intake.take(BATCH_MAX)
+                if items:
+                    batch = group.create_task(self._batch(items))
+                    flying.add(batch)
+                    batch.add_done_callback(flying.discard)
+                    batch.add_done_callback(lambda _: self._intake.wake())
+
+    async def _batch(self, items: list[Item]) -> None:
+        began = time.perf_counter()
+        try:
+            committed = await self._commit(items)
+        finally:
+            self._intake.release(item.task for item in items)
+        telemetry.commit_ms.record((time.perf_counter() - began) * 1000)
+        telemetry.batch_items.record(len(items))
+        telemetry.transitions.add(sum(1 for d in committed.decisions if d.change is not None))
+        await self._stored.acquire()
+        performing = asyncio.create_task(self._perform(committed))
+        self._performing.add(performing)
+        performing.add_done_callback(self._performing.discard)
+        self._on_room()
+
+    async def _commit(self, items: list[Item]) -> Committed:
+        """Commit, however long PostgreSQL stays away. A fault of ours is narrowed down to the
+        item that causes it, which is refused alone."""
+        wait_s = BACKOFF_FIRST_S
+        while True:
+            try:
+                committed = await self._engine.commit(items)
+                self._store_is_down = False
+                return committed
+            except StoreUnavailable as error:
+                if not self._store_is_down:
+                    _LOG.warning("PostgreSQL is away; nothing is lost, trying again: %s", error)
+                self._store_is_down = True
+            except Exception:
+                _LOG.exception("deciding failed; %d items in this batch", len(items))
+                return await self._one_by_one(items)
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, BACKOFF_MAX_S)
+
+    async def _one_by_one(self, items: list[Item]) -> Committed:
+        if len(items) == 1:
+            refusal = Refusal("this could not be decided: an internal error, see the log", 500)
+            items[0].answer(Answer(None, refusal))
+            return Committed()
+        decisions = []
+        for item in items:
+            decisions += (await self._commit([item])).decisions
+        return Committed(decisions)
+
+    async def _perform(self, committed: Committed) -> None:
+        try:
+            await self._engine.perform(committed)
+        except Exception:
+            _LOG.exception("publishing failed; the sweep will look after it")
+            self._engine.give_up(committed)
+        finally:
+            self._stored.release()
+
+    async def drain(self) -> None:
+        """Return when everything that was taken is answered."""
+        await self._intake.idle()
+        await asyncio.gather(*self._performing)
+
+    def abandon(self) -> None:
+        """Stop waiting for PubAcks: what was not acked comes again."""
+        for performing in self._performing:
+            performing.cancel()

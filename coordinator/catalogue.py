@@ -1,0 +1,88 @@
+"""What the API can do with sagas and agents: requests in, views out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import orjson
+from headway.agents import views
+from headway.coordinator import portraits
+from headway.coordinator.errors import Refusal
+from headway.coordinator.jetstream import JetStreamError
+from headway.coordinator.presence import Roll
+from headway.coordinator.schemas import InputCheck
+from headway.coordinator.store import Store
+from headway.coordinator.topology import Topology
+from headway.sagas.definition import Definition
+from headway.sagas.errors import DefinitionError
+
+
+class Catalogue:
+    """The sagas that are registered, and the agents that they are for."""
+
+    def __init__(
+        self, store: Store, topology: Topology, roll: Roll, clock: Callable[[], int]
+    ) -> None:
+        self._store = store
+        self._topology = topology
+        self._roll = roll
+        self._clock = clock
+        self._check = InputCheck()
+
+    async def register(self, body: bytes) -> views.SagaView:
+        try:
+            definition = Definition.from_json(body)
+        except DefinitionError as error:
+            raise Refusal(str(error), 422) from error
+        self._check.compile(definition)
+        registered_at = await self._store.sagas.register(definition, self._clock())
+        for agent in sorted(definition.agents()):
+            await self._topology.ensure_agent(agent)
+        return views.SagaView(
+            name=definition.name,
+            version=definition.version,
+            digest=definition.digest,
+            registered_at=registered_at,
+            definition=orjson.loads(definition.to_json()),
+        )
+
+    async def saga(self, request: views.SagaRef) -> views.SagaView:
+        rows = await self._store.fetch("list_sagas")
+        matching = [
+            row
+            for row in rows
+            if row["name"] == request.name and request.version in (None, row["version"])
+        ]
+        if not matching:
+            version = "" if request.version is None else f" version {request.version}"
+            raise Refusal(f"there is no saga {request.name!r}{version}", 404)
+        return portraits.saga_view(matching[-1], whole=True)
+
+    async def sagas(self) -> views.SagaList:
+        rows = await self._store.fetch("list_sagas")
+        return views.SagaList(sagas=[portraits.saga_view(row, whole=False) for row in rows])
+
+    async def agents(self) -> views.AgentList:
+        instances = self._roll.instances()
+        found = []
+        for agent in sorted(await self.named()):
+            try:
+                queued, in_flight = await self._topology.queued(agent)
+            except JetStreamError:  # its consumer is still to be made
+                queued, in_flight = 0, 0
+            found.append(
+                views.AgentView(
+                    agent=agent,
+                    instances=instances.get(agent, []),
+                    queued=queued,
+                    in_flight=in_flight,
+                )
+            )
+        return views.AgentList(agents=found)
+
+    async def named(self) -> set[str]:
+        """Every agent that was heard of or that a saga names."""
+        found = set(self._roll.instances())
+        for row in await self._store.fetch("list_sagas"):
+            found |= Definition.from_json(row["body"]).agents()
+        return found
