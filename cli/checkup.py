@@ -21,6 +21,7 @@ from pydantic import BaseModel
 NATS_VERSION_MIN = (2, 12)  # persist_mode
 
 ANSWER_TIMEOUT_S = 3.0
+READ_ITS_LOG = "if one runs, its log says why (of `headway up`: logs/ in its data directory)"
 START_A_COORDINATOR = "start one: `headway up`, or `headway coordinator` beside your servers"
 
 
@@ -93,7 +94,7 @@ async def _coordinators(client: Client) -> list[Finding]:
         answered_at = time.time()
         agents = await client.agents()
     except HeadwayError as error:
-        return [wrong("coordinator", str(error), START_A_COORDINATOR)]
+        return [wrong("coordinator", str(error), READ_ITS_LOG)]
     return [
         ok("coordinator", f"headway {health.version} answers"),
         clock("the coordinator", asked_at, health.now.timestamp(), answered_at),

@@ -29,6 +29,7 @@ def doctor(terminal: Terminal, postgres_url: PostgresUrl = None) -> None:
     addresses = terminal.addresses(postgres_url)
     if not terminal.as_json:
         output.narrate(f"looking at the servers of {addresses.origin}")
+    output.narrate_warnings()
     examined = report(asyncio.run(_examine(addresses)))
     terminal.show(examined, lines)
     if not examined.healthy:

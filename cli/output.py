@@ -6,6 +6,7 @@ text from outside reaches a terminal with control characters in it.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,6 +69,28 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
 def complain(text: str) -> None:
     """Say what went wrong and what to do, after the name of the program."""
     narrate(f"headway: {text}")
+
+
+class _EachOnce(logging.Filter):
+    """Lets each text pass once: one that tries again says the same again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_new = text not in self._said
+        self._said.add(text)
+        return is_new
+
+
+def narrate_warnings() -> None:
+    """Tell what the client warns of while a command waits, each once."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("headway: %(message)s"))
+    handler.addFilter(_EachOnce())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 def printable(text: str) -> str:

@@ -67,6 +67,7 @@ class Terminal:
             ) as client:
                 return await question(client)
 
+        output.narrate_warnings()
         return asyncio.run(ask())
 
     def show(self, model: M, render: Callable[[M], RenderableType]) -> None:

