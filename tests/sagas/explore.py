@@ -28,7 +28,7 @@ from headway.sagas import (
 from headway.sagas import inputs as i
 from headway.sagas.codec import encode_task
 from headway.sagas.task import Failure
-from laws import Taken, complaints
+from laws import Taken, an_answered_attempt_is_waited_for_no_more, complaints
 from menu import LATER, NOW, everything, nonsense, run_out
 from witness import Witness, nothing_seen, watch
 
@@ -133,9 +133,15 @@ class Search:
             seen = watch(world.seen, before, happened, moved)
             taken = Taken(definition, before, happened, moved, world.seen, seen)
             if moved.task is before and not moved.actions and seen == world.seen:
-                return world  # nothing came of it, and every law holds of this world
+                # nothing came of it, and every other law holds of this world
+                wrong = list(an_answered_attempt_is_waited_for_no_more(taken))
+                if wrong:
+                    raise self._broken(world, f"{happened}", wrong)
+                return world
             rows = changed_by(self.shape, before, world.seen, world.rows, happened, moved)
             wrong = [*complaints(taken), *effects_left(taken, self.shape, rows)]
+        except LawBroken:
+            raise
         except Exception as error:
             raise self._broken(world, f"{happened}", [f"raised {error!r}"]) from error
         if wrong:

@@ -17,7 +17,7 @@ every transition, of every shape in the corpus:
 - a task that is compensated has undone everything, or names an incident, and only then
 - an incident is raised for two answers that contradict each other, and for nothing else
 - a command is taken over by a later delivery only, and only so often
-- nothing is tried again beyond its schedule_to_close
+- no action is tried again beyond its schedule_to_close, which no compensation has
 - a refusal records nothing but the end of the attempt that it is about
 
 Those that need more than one transition are checked by the search itself (`LAWS_OF_SEARCH`).
@@ -291,12 +291,15 @@ def only_a_later_delivery_takes_over(taken: Taken) -> Iterator[str]:
             yield f"{event} is take-over {state.claims + 1} of one attempt"
 
 
-def no_retry_is_set_beyond_its_end(taken: Taken) -> Iterator[str]:
+def only_actions_have_an_end_of_all_retrying(taken: Taken) -> Iterator[str]:
     for event in taken.moved.events:
-        if not isinstance(event, e.AttemptFailed | e.AttemptTimedOut) or not event.retry_at:
+        if not isinstance(event, e.AttemptFailed | e.AttemptTimedOut):
             continue
+        timeout = event.timeout if isinstance(event, e.AttemptTimedOut) else ""
+        if event.phase is Phase.COMPENSATION and timeout == "schedule_to_close":
+            yield f"{event} ends a compensation"
         limit = taken.definition.steps[event.step].timeouts.schedule_to_close
-        if event.phase is Phase.ACTION and limit is not None:
+        if event.phase is Phase.ACTION and event.retry_at and limit is not None:
             end = taken.after.steps[event.step].scheduled_at + limit * 1000
             if event.retry_at >= end:
                 yield f"{event} is to be tried again though its schedule_to_close is at {end}"
@@ -325,7 +328,7 @@ LAWS: tuple[Law, ...] = (
     a_compensated_task_has_undone_everything,
     an_incident_has_a_cause,
     only_a_later_delivery_takes_over,
-    no_retry_is_set_beyond_its_end,
+    only_actions_have_an_end_of_all_retrying,
     a_refusal_records_nothing_else,
 )
 

@@ -144,7 +144,7 @@ FAULTS: list[tuple[Any, str, Callable[..., Any], str, str]] = [
         "single, redelivered and lost",
         "only_a_later_delivery_takes_over",
     ),
-    (attempts, "closes_at", never, "single, all timeouts", "no_retry_is_set_beyond_its_end"),
+    (attempts, "closes_at", never, "single, all timeouts", "only_actions_have_an_end"),
     (laws, "outstanding", all_that_was_sent, "single", "nothing_new_is_begun"),
     (laws, "due", never, "single", "an_unfinished_task_waits"),
     (machine, "_check_possible", anything_goes, "single", "raised KeyError"),
