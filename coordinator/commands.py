@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -13,8 +12,7 @@ from headway.sagas.definition import Definition, Step
 from headway.sagas.task import Phase, Task
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """A command to publish. `data` is its payload as JSON, not yet part of `attributes`."""
 
     task: UUID

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from headway.coordinator.commands import target
@@ -25,8 +26,7 @@ _OF_AGENTS = (i.Succeeded, i.Failed, i.TimedOut, i.Started, i.Heartbeat, i.Claim
 CheckInput = Callable[[Definition, bytes], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The outcome for one task. `change` is None when nothing is to be written."""
 
     id: UUID

@@ -12,7 +12,7 @@ drive it; loops and background tasks live in `app`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID
@@ -254,7 +254,7 @@ def _after(decision: Decision) -> Loaded | None:
     at = datetime.fromtimestamp(change.at / 1000, UTC)
     due_at = None if change.due is None else datetime.fromtimestamp(change.due / 1000, UTC)
     if before is not None:
-        return replace(before, task=change.task, updated_at=at, due_at=due_at)
+        return before._replace(task=change.task, updated_at=at, due_at=due_at)
     new, definition = change.new, decision.definition
     assert new is not None
     assert definition is not None
@@ -276,4 +276,4 @@ def _refused(decision: Decision, reason: str) -> Decision:
     answers: tuple[tuple[Item, Refusal | None, bool], ...] = tuple(
         (item, refusal, False) for item, _, _ in decision.answers
     )
-    return replace(decision, change=None, actions=(), answers=answers)
+    return decision._replace(change=None, actions=(), answers=answers)

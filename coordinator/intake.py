@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from headway.coordinator.errors import Refusal
@@ -13,8 +14,7 @@ from headway.coordinator.records import Loaded, NewTask
 from headway.sagas.inputs import Input
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What became of an item. `task` is its task afterwards, for items answered at the commit."""
 
     task: Loaded | None

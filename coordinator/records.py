@@ -1,9 +1,10 @@
-"""What the store reads and writes, as values."""
+"""What the store reads and writes, as values; tuples, where many are made a second."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from headway.sagas.definition import Definition
@@ -11,8 +12,7 @@ from headway.sagas.events import Event
 from headway.sagas.task import Task
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """A task as it was read: its state and what never changes about it."""
 
     id: UUID
@@ -38,8 +38,7 @@ class NewTask:
     attributes: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A task's next state and the events that lead to it, to commit if nothing came between."""
 
     id: UUID

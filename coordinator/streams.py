@@ -18,7 +18,7 @@ DAY_NS = 86_400 * NANOSECONDS
 DUPLICATE_WINDOW_NS = 120 * NANOSECONDS  # of submissions only; ids are dropped after it
 SHORT_WINDOW_NS = NANOSECONDS  # where no message has an id
 FEED_MAX_AGE_NS = DAY_NS
-FEED_MAX_BYTES = 268_435_456
+FEED_MAX_BYTES = 67_108_864
 DEAD_MAX_AGE_NS = 30 * DAY_NS
 DEAD_MAX_BYTES = 268_435_456
 PAYLOADS_MAX_AGE_NS = 30 * DAY_NS
@@ -28,9 +28,9 @@ PULLS_WAITING_MAX = 4_096
 _QUEUE = {"retention": "workqueue", "discard": "new", "max_age": 0}
 _LOG = {"retention": "limits", "discard": "old"}
 
-# What the feed keeps; `progressed` is for whoever listens at the moment, and stored nowhere.
+# What the feed keeps: how tasks turned out. `submitted` and `progressed` are for whoever listens at
+# the moment.
 KEPT_NEWS = (
-    "submitted",
     "succeeded",
     "compensating",
     "compensated",
