@@ -11,6 +11,7 @@ from headway.sagas.progress import Progress
 from headway.sagas.task import Phase, StepStatus, TaskStatus
 
 RETRY_AFTER_MAX_MS = 31 * 86_400_000  # however long an agent asks to be left alone
+EPOCHS_MAX = 20  # publications and take-overs of one attempt before it is called unknown
 CLAIMS_MAX = 5  # take-overs of one attempt before its outcome is called unknown
 
 _FINAL_TIMEOUTS = frozenset({"stop", "abandoned", "schedule_to_close"})
@@ -118,6 +119,9 @@ def dispatch_lost(progress: Progress, happened: i.DispatchLost) -> None:
     if state is None or not progress.is_current(happened) or state.epoch != happened.epoch:
         return
     if state.stop_by:
+        return
+    if state.epoch >= EPOCHS_MAX:
+        time_out(progress, happened.step, "delivery_limit", happened.at, jitter=0.0)
         return
     progress.record(
         e.AttemptRepublished(

@@ -196,7 +196,7 @@ def what_is_recorded_was_told(taken: Taken) -> Iterator[str]:
                 )
             case e.AttemptTimedOut():
                 told = isinstance(happened, i.Tick) or (
-                    isinstance(happened, i.TimedOut | i.ClaimAsked)
+                    isinstance(happened, i.TimedOut | i.ClaimAsked | i.DispatchLost)
                     and (happened.step, happened.phase, happened.attempt)
                     == (event.step, event.phase, event.attempt)
                 )

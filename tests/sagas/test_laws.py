@@ -13,7 +13,7 @@ from explore import Search
 from headway.sagas import attempts
 from laws import LAWS, LAWS_OF_SEARCH
 
-TAKE_OVERS_MAX = 2  # instead of the machine's own limit, so that a search gets beyond it
+TAKE_OVERS_MAX = 2  # instead of the machine's own limits, so that a search gets beyond it
 WIDE = os.environ.get("HEADWAY_LAWS") == "wide"
 
 
@@ -22,6 +22,7 @@ def test_every_law_holds_in_every_reachable_state(
     shape: Shape, searched: list[tuple[str, int, int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempts, "CLAIMS_MAX", TAKE_OVERS_MAX)
+    monkeypatch.setattr(attempts, "EPOCHS_MAX", TAKE_OVERS_MAX)
     counts = Search(widened(shape) if WIDE else shape).run()
     laws = len(LAWS) + len(LAWS_OF_SEARCH)
     searched.append((shape.name, counts.states, counts.transitions, laws))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from corpus import steps
 from headway.sagas import Dispatch, ImpossibleInput, Phase, Stop, Withdraw, outstanding
+from headway.sagas.task import Failure
 from telling import ACTION, COMPENSATION, Story, compensations
 
 SINGLE = steps("single", ("a", ""))
@@ -58,6 +59,19 @@ def test_a_lost_dispatch_is_published_again_under_a_new_epoch() -> None:
     assert story.actions == (Dispatch("a", ACTION, 1, 1),)
     assert outstanding(story.state) == (Dispatch("a", ACTION, 1, 1),)
     assert story.lost("a", epoch=0).actions == ()
+
+
+def test_a_command_that_is_lost_again_and_again_is_unknown_in_the_end() -> None:
+    """As one is that no worker can read: each takes it out of its stream, and none answers."""
+    story = Story(SINGLE)
+    for epoch in range(20):
+        assert story.lost("a", epoch=epoch).actions == (Dispatch("a", ACTION, 1, epoch + 1),)
+    story.lost("a", epoch=20)
+    assert story.actions == (Withdraw("a", ACTION), Stop("a"))
+    assert story.step("a").error == Failure(
+        "Timeout.delivery_limit", "no answer within delivery_limit"
+    )
+    assert story.step("a").retry_at > story.now
 
 
 def test_a_claim_raises_the_epoch_and_silences_the_worker_before() -> None:
