@@ -92,9 +92,11 @@ class ChunkParser(Parser):
                 return position, position
             if on_message is None:
                 return position, end + 2
-            reply = words[3].decode() if len(words) == (5 if kind == _MSG else 6) else ""
+            has_reply = len(words) == (5 if kind == _MSG else 6)
+            reply = words[3].decode(errors="replace") if has_reply else ""
+            subject = words[1].decode(errors="replace")  # any bytes: whoever gets it refuses it
             try:
-                on_message(words[1].decode(), reply, data[body:start], data[start:end])
+                on_message(subject, reply, data[body:start], data[start:end])
             except Exception:
                 _log.exception("a message's callback failed; the message is dropped")
             position = end + 2
