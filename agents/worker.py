@@ -18,6 +18,7 @@ from uuid import UUID
 from headway.agents.agent import Agent
 from headway.agents.attempt import Attempt, Station
 from headway.agents.connection import Connection
+from headway.agents.deadletters import dead_letter
 from headway.agents.errors import InvalidInput
 from headway.agents.messages import Command, decode_command
 from headway.agents.presence import PresenceTeller
@@ -26,10 +27,12 @@ from headway.agents.subjects import (
     COMMANDS_STREAM,
     CommandSubject,
     SubjectError,
+    dead_subject,
     parse_command_subject,
     stops_of_agent,
 )
 from headway.agents.views import Presence
+from headway.agents.wire import StoreError
 
 OLD_COMMAND_S = 30.0  # an older one may have been given up and answered meanwhile
 CONCURRENCY = 64
@@ -135,8 +138,7 @@ class Worker:
         try:
             subject, command, task = _read(delivery)
         except (SubjectError, InvalidInput) as error:
-            _log.warning("%s: refused: %s", delivery.subject, error)
-            self._wire.publish(delivery.reply, term(str(error)))
+            self._refuse(delivery, str(error))
             return
         attempt = Attempt(self._station, delivery, subject, command, task, self._on_through)
         self._attempts.add(attempt)
@@ -144,6 +146,17 @@ class Worker:
         age_s = time.time() - delivery.stored_at_ms / 1000
         fresh = delivery.delivered == 1 and command.epoch == 0 and age_s <= OLD_COMMAND_S
         attempt.start(claimed=fresh)
+
+    def _refuse(self, delivery: Delivery, reason: str) -> None:
+        """Take a message out for good. It is kept as a dead letter if that can be had."""
+        _log.warning("%s: refused: %s", delivery.subject, reason)
+
+        def take_out(_error: StoreError | None) -> None:
+            if not self._wire.closed:
+                self._wire.publish(delivery.reply, term(reason))
+
+        letter = dead_letter(COMMANDS_STREAM, delivery.subject, delivery.body, reason)
+        self._wire.store(dead_subject(COMMANDS_STREAM), letter, take_out)
 
     def _on_through(self, attempt: Attempt) -> None:
         self._attempts.discard(attempt)

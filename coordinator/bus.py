@@ -14,6 +14,7 @@ from uuid import UUID
 import orjson
 from headway.agents import payloads, subjects
 from headway.agents.connection import Connection
+from headway.agents.deadletters import dead_letter
 from headway.agents.errors import Unavailable
 from headway.agents.messages import INLINE_MAX_BYTES
 from headway.coordinator.commands import Outgoing
@@ -24,7 +25,6 @@ from headway.coordinator.jetstream import JetStreamError, ask
 _LOG = logging.getLogger(__name__)
 
 SUBJECT_TAKEN = 10077
-DEAD_BODY_MAX_BYTES = 65_536  # of a refused message that is kept
 
 
 class Bus:
@@ -84,20 +84,10 @@ class Bus:
     ) -> None:
         """Keep a refused message, with the reason, for people to look at; then call `kept`."""
         _LOG.warning("refused a message on %s: %s", subject, reason)
-        record = orjson.dumps(
-            {
-                "stream": origin,
-                "subject": subject,
-                "reason": reason,
-                "at": datetime.now(UTC),
-                "size": len(body),
-                "body": body[:DEAD_BODY_MAX_BYTES].decode("utf-8", "replace"),
-            }
-        )
         try:
             self._wire.store(
                 subjects.dead_subject(origin),
-                record,
+                dead_letter(origin, subject, body, reason),
                 lambda error: kept() if error is None else None,
             )
         except ConnectionError as error:
