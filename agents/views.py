@@ -7,7 +7,7 @@ Times are RFC 3339 in UTC. An error comes with the headers `Nats-Service-Error` 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,6 +30,7 @@ ENDED: frozenset[str] = frozenset({"succeeded", "compensated"})
 PARKED: frozenset[str] = frozenset({"parked", "failed_to_compensate"})
 
 PAGE_LIMIT_MAX = 500
+Number = Annotated[int, Field(ge=0, le=2_147_483_647)]  # of a version, an attempt, an epoch …
 
 
 class _Model(BaseModel):
@@ -40,7 +41,7 @@ class SubmitRequest(_Model):
     saga: str
     input: Any = None
     task: UUID | None = None
-    version: int | None = None
+    version: Number | None = None
     attributes: dict[str, str] = Field(default_factory=dict)
     dataref: str = ""
     datadigest: str = ""
@@ -144,7 +145,7 @@ class HistoryEntry(_Model):
 
 class HistoryRequest(_Model):
     task: UUID
-    after: int = 0
+    after: Number = 0
     limit: int = Field(default=PAGE_LIMIT_MAX, ge=1, le=PAGE_LIMIT_MAX)
 
 
@@ -186,9 +187,9 @@ class ClaimRequest(_Model):
     task: UUID
     step: str
     phase: Literal["action", "compensation"]
-    attempt: int
-    epoch: int
-    delivery: int
+    attempt: Number
+    epoch: Number
+    delivery: Number
     agent: str
     worker: str
 
@@ -203,7 +204,7 @@ class ClaimReply(_Model):
 
 class SagaRef(_Model):
     name: str
-    version: int | None = None
+    version: Number | None = None
 
 
 class SagaView(_Model):

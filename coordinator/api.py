@@ -21,7 +21,13 @@ from headway.agents.messages import INLINE_MAX_BYTES, describe
 from headway.agents.payloads import put
 from headway.agents.subjects import API
 from headway.coordinator.catalogue import Catalogue
-from headway.coordinator.errors import BusUnavailable, CoordinatorError, Refusal, StoreUnavailable
+from headway.coordinator.errors import (
+    BusUnavailable,
+    CoordinatorError,
+    Refusal,
+    StoreRefused,
+    StoreUnavailable,
+)
 from headway.coordinator.operations import TaskOperations
 from nats.micro.request import Request
 from nats.micro.service import Service
@@ -106,6 +112,8 @@ class Api:
             await _respond_error(request, refusal.code, refusal.reason)
         except ValidationError as error:
             await _respond_error(request, 422, describe(error))
+        except StoreRefused as error:
+            await _respond_error(request, 422, f"PostgreSQL cannot read this: {error}")
         except (StoreUnavailable, BusUnavailable, Unavailable) as error:
             await _respond_error(request, 503, str(error))
         except TimeoutError:

@@ -17,6 +17,7 @@ from headway.agents import views
 from headway.agents.errors import Unavailable
 from headway.agents.identity import new_task_id
 from headway.agents.payloads import PayloadLost
+from headway.agents.subjects import TOKEN
 from headway.coordinator import portraits, submissions
 from headway.coordinator.errors import BusUnavailable, Refusal
 from headway.coordinator.intake import Answer, Item
@@ -90,6 +91,8 @@ class TaskOperations:
 
     async def submit(self, request: views.SubmitRequest) -> views.SubmitReceipt:
         _check_attributes(request.attributes)
+        if TOKEN.fullmatch(request.saga) is None:
+            raise Refusal(f"there is no saga {request.saga!r}; its name cannot be one", 404)
         body = await self._input(request)
         new = NewTask(
             request.task or new_task_id(),
