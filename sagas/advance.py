@@ -113,7 +113,7 @@ def _backward(progress: Progress, at: int) -> None:
     blocked = stuck(task)
     if blocked:
         why = "; ".join(_why(task, name) for name in blocked)
-        progress.record(e.TaskFailedToCompensate(at, f"compensation failed: {why}"))
+        progress.record(e.TaskFailedToCompensate(at, f"{task.cause}; compensation failed: {why}"))
     else:
         progress.record(e.TaskCompensated(at))
 

@@ -104,14 +104,28 @@ def encode_task(task: Task) -> bytes:
         }
         for step, state in task.steps.items()
     }
-    return orjson.dumps({"reason": task.reason, "incident": task.incident, "steps": steps})
+    return orjson.dumps(
+        {
+            "reason": task.reason,
+            "incident": task.incident,
+            "cause": task.cause,
+            "steps": steps,
+        }
+    )
 
 
 def decode_task(status: str, version: int, state: bytes) -> Task:
     """The state stored by `encode_task`, with the status and version stored beside it."""
     stored = orjson.loads(state)
     steps = {name: _decode_step(values) for name, values in stored["steps"].items()}
-    return Task(_TASK_STATUSES[status], version, steps, stored["reason"], stored["incident"])
+    return Task(
+        _TASK_STATUSES[status],
+        version,
+        steps,
+        stored["reason"],
+        stored["incident"],
+        stored["cause"],
+    )
 
 
 def _decode_step(values: dict[str, Any]) -> StepState:

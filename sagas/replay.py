@@ -43,7 +43,7 @@ def fold(task: Task, event: e.Event) -> Task:
         case e.TaskSucceeded():
             return _task(task, TaskStatus.SUCCEEDED)
         case e.TaskCompensated():
-            return _task(task, TaskStatus.COMPENSATED, task.reason)
+            return _task(task, TaskStatus.COMPENSATED, task.cause)
         case e.TaskParked():
             return _task(task, TaskStatus.PARKED, event.reason)
         case e.TaskFailedToCompensate():
@@ -166,23 +166,21 @@ def _unanswered(
 
 
 def _resumed(task: Task, event: e.TaskResumed) -> Task:
-    status = TaskStatus.RUNNING if task.status is TaskStatus.PARKED else TaskStatus.COMPENSATING
+    acting = task.status is TaskStatus.PARKED
     steps = dict(task.steps)
     for name in event.steps:
         state = steps[name]
-        acting = task.status is TaskStatus.PARKED
         steps[name] = state._replace(
             status=StepStatus.SCHEDULED if acting else StepStatus.COMPENSATING,
             spent=state.attempt,
             scheduled_at=event.at,
             retry_at=event.at,
         )
-    return Task(
-        status,
-        task.version + 1,
-        steps,
-        "" if status is TaskStatus.RUNNING else task.reason,
-        task.incident,
+    return task._replace(
+        status=TaskStatus.RUNNING if acting else TaskStatus.COMPENSATING,
+        version=task.version + 1,
+        steps=steps,
+        reason=task.cause,
     )
 
 
@@ -196,7 +194,14 @@ def _recovering(task: Task, event: e.RecoveryStarted) -> Task:
     for name, status in event.closing.items():
         uncertain = steps[name].uncertain and _may_matter(status)
         steps[name] = steps[name]._replace(status=status, uncertain=uncertain, **_AT_REST)
-    return Task(TaskStatus.COMPENSATING, task.version + 1, steps, event.reason, task.incident)
+    return Task(
+        TaskStatus.COMPENSATING,
+        task.version + 1,
+        steps,
+        event.reason,
+        task.incident,
+        event.reason,
+    )
 
 
 def _late(task: Task, event: e.LateSuccess) -> Task:
@@ -244,9 +249,14 @@ def _settled(task: Task, event: e.StepSettled) -> Task:
 
 def _step(task: Task, name: str, state: StepState) -> Task:
     return Task(
-        task.status, task.version + 1, {**task.steps, name: state}, task.reason, task.incident
+        task.status,
+        task.version + 1,
+        {**task.steps, name: state},
+        task.reason,
+        task.incident,
+        task.cause,
     )
 
 
 def _task(task: Task, status: TaskStatus | None = None, reason: str = "") -> Task:
-    return Task(status or task.status, task.version + 1, task.steps, reason, task.incident)
+    return task._replace(status=status or task.status, version=task.version + 1, reason=reason)

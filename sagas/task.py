@@ -126,13 +126,17 @@ class StepState(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A task's state. `version` is the number of events in its history."""
+    """A task's state. `version` is the number of events in its history.
+
+    `reason` says why it stands where it does; `cause` why it was ever turned around.
+    """
 
     status: TaskStatus
     version: int
     steps: dict[str, StepState]
     reason: str = ""
     incident: str = ""
+    cause: str = ""
 
     @property
     def ended(self) -> bool:

@@ -241,6 +241,7 @@ def canonical(task: Task) -> Task:
         {name: _canonical_step(state) for name, state in task.steps.items()},
         "because" if task.reason else "",
         "incident" if task.incident else "",
+        "because" if task.cause else "",
     )
 
 

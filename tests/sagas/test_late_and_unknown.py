@@ -218,7 +218,8 @@ def test_rule_6_a_compensation_that_fails_is_parked_in_view_and_never_dropped() 
     story.timed_out("a")
     story.faulted("a", phase=COMPENSATION)
     assert story.status == "failed_to_compensate"
-    assert story.state.reason == "compensation failed: step 'a': Fault: broken"
+    assert story.state.cause.startswith("step 'a': Timeout.start_to_close")
+    assert story.state.reason.endswith("; compensation failed: step 'a': Fault: broken")
     story.undone("a")
     assert story.status == "compensated"
 
