@@ -74,10 +74,9 @@ class Attempt:
         on_through: Callable[[Attempt], None],
     ) -> None:
         self.subject = delivery.subject
-        self.task_token = subject.task
         self.cancellation = asyncio.Event()
         self._station = station
-        self._command = command
+        self.command = command
         self._task_id = task_id
         self._binding = station.agent.handlers.get(subject.action)
         self._action = subject.action
@@ -115,7 +114,7 @@ class Attempt:
                 body = encode(await _by_reference(self._station, event))
             self.settlement.report(body)
         except Exception as error:  # ours: whatever it is, the command must not hang
-            outcome = _fault(self._command, error)
+            outcome = _fault(self.command, error)
             self.settlement.report(encode(self._event(FAILED, outcome)))
         finally:
             self._handling = False
@@ -130,7 +129,7 @@ class Attempt:
         station = self._station
         reply = await claim(
             station.connection,
-            self._command,
+            self.command,
             self._task_id,
             delivered=self._delivered,
             agent=station.agent.name,
@@ -139,12 +138,12 @@ class Attempt:
         if reply.granted:
             self._epoch = reply.epoch
         else:
-            _log.info("%s: not granted, dropped: %s", self._command.id, reply.reason)
+            _log.info("%s: not granted, dropped: %s", self.command.id, reply.reason)
         return reply.granted
 
     async def _carry_out(self) -> EventData:
         """Call the handler and say how it went; cancelled if that is known already."""
-        command, binding = self._command, self._binding
+        command, binding = self.command, self._binding
         if binding is None or binding.phase != command.phase:
             return reports.unknown_action(self._station.agent.name, self._action, command.phase)
         try:
@@ -183,7 +182,7 @@ class Attempt:
         self._part_ended()
 
     def _context(self, data: CommandData, limit_s: float, *, in_thread: bool) -> Context:
-        command = self._command
+        command = self.command
         beat: Callable[[], object] = self._beat
         if in_thread:
             beat = partial(self._station.loop.call_soon_threadsafe, self._beat)
@@ -206,7 +205,7 @@ class Attempt:
 
     def _time_out(self) -> None:
         """The handler had its time: say so at once, whatever it does about being cancelled."""
-        _log.warning("%s: over its start_to_close, stopped", self._command.id)
+        _log.warning("%s: over its start_to_close, stopped", self.command.id)
         self.settlement.report(encode(self._event(TIMED_OUT)))
         self._stop()
 
@@ -224,11 +223,11 @@ class Attempt:
             if error is not None:
                 raise Unavailable(str(error))
 
-        await patiently(once, f"start of {self._command.id}")
+        await patiently(once, f"start of {self.command.id}")
 
     def _beat(self) -> None:
         """Say that the handler is alive, unless that was said a moment ago."""
-        interval_s = self._command.heartbeatms / 1000 / HEARTBEATS_PER_TIMEOUT
+        interval_s = self.command.heartbeatms / 1000 / HEARTBEATS_PER_TIMEOUT
         now = self._station.loop.time()
         wire = self._station.connection.wire
         if not interval_s or now - self._beat_at < interval_s or not wire.connected:
@@ -240,7 +239,7 @@ class Attempt:
         wire.publish(self._event_subject, encode(event))
 
     def _event(self, kind: str, data: EventData | None = None) -> Event:
-        return reports.event(self._command, self._epoch, self._station.source, kind, data)
+        return reports.event(self.command, self._epoch, self._station.source, kind, data)
 
 
 def _result(binding: Binding, returned: Any) -> EventData:

@@ -132,10 +132,13 @@ def presence_subject(agent: str) -> str:
     return f"{PREFIX}.presence.{agent}"
 
 
-def stop_subject(agent: str, task: str) -> str:
-    """Core NATS, lossy: a hint to handlers of `task` that their work is no longer wanted."""
-    return f"{PREFIX}.stop.{agent}.{task}"
+def stop_subject(agent: str, task: str, step: str) -> str:
+    """Core NATS, lossy: a hint to a step's handler that its work is no longer wanted.
+
+    The body is the attempt, as digits, up to which this holds.
+    """
+    return f"{PREFIX}.stop.{agent}.{task}.{step}"
 
 
 def stops_of_agent(agent: str) -> str:
-    return f"{PREFIX}.stop.{agent}.*"
+    return f"{PREFIX}.stop.{agent}.*.*"

@@ -165,10 +165,14 @@ class Worker:
         self._through.set()
         self._pull.freed()
 
-    def _on_stop_hint(self, subject: str, _reply: str, _headers: bytes, _body: bytes) -> None:
-        task = subject.rpartition(".")[2]
+    def _on_stop_hint(self, subject: str, _reply: str, _headers: bytes, body: bytes) -> None:
+        if not body.isdigit():
+            return
+        task, step = subject.split(".")[-2:]
         for attempt in self._attempts:
-            if attempt.task_token == task:
+            command = attempt.command
+            named = (command.task, command.step, command.phase) == (task, step, "action")
+            if named and command.attempt <= int(body[:9]):
                 attempt.cancellation.set()
 
     def _keep_all(self) -> None:

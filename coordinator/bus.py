@@ -21,6 +21,7 @@ from headway.coordinator.commands import Outgoing
 from headway.coordinator.decisions import Decision
 from headway.coordinator.errors import BusUnavailable
 from headway.coordinator.jetstream import JetStreamError, ask
+from headway.sagas.actions import Stop
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,9 +61,9 @@ class Bus:
             except (BusUnavailable, JetStreamError) as error:
                 _LOG.info("a command could not be withdrawn and will be found stale: %s", error)
 
-    def stop(self, agent: str, task: UUID) -> None:
-        """Hint to running handlers of a task; lossy."""
-        self._publish(subjects.stop_subject(agent, str(task)), b"")
+    def stop(self, agent: str, task: UUID, stop: Stop) -> None:
+        """Hint to a running handler; lossy."""
+        self._publish(subjects.stop_subject(agent, str(task), stop.step), b"%d" % stop.attempt)
 
     def announce(self, decision: Decision, kind: str) -> None:
         """Tell the feed where a task stands; lossy, and said again for a repeated event."""

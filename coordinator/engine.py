@@ -49,7 +49,7 @@ class Transport(Protocol):
 
     async def dispatch(self, commands: Sequence[Outgoing]) -> list[bool]: ...
     async def withdraw(self, subjects: Sequence[str]) -> None: ...
-    def stop(self, agent: str, task: UUID) -> None: ...
+    def stop(self, agent: str, task: UUID, stop: Stop) -> None: ...
     def announce(self, decision: Decision, kind: str) -> None: ...
 
 
@@ -195,7 +195,7 @@ class Engine:
                     case Withdraw():
                         withdrawn.append(subject_of(decision.id, step, action.phase))
                     case Stop():
-                        self._transport.stop(step.agent, decision.id)
+                        self._transport.stop(step.agent, decision.id, action)
         if withdrawn:
             await self._transport.withdraw(withdrawn)
         stored = await self._transport.dispatch(commands) if commands else []

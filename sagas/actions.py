@@ -27,9 +27,10 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Hint to a running handler that its work is no longer wanted."""
+    """Hint to the handler of an action's attempt, or of an earlier one, that it is not wanted."""
 
     step: str
+    attempt: int
 
 
 Action = Dispatch | Withdraw | Stop

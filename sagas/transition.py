@@ -157,11 +157,12 @@ def _actions(before: Task | None, events: Iterable[e.Event]) -> Iterable[Action]
             case e.RecoveryStarted():
                 for step in event.stopping:
                     yield Withdraw(step, Phase.ACTION)
-                    yield Stop(step)
+                    if before is not None:
+                        yield Stop(step, before.steps[step].attempt)
             case e.AttemptTimedOut():
                 yield Withdraw(event.step, event.phase)
                 if event.phase is Phase.ACTION:
-                    yield Stop(event.step)
+                    yield Stop(event.step, event.attempt)
             case e.StepCompleted() | e.StepCompensated():
                 if before is not None and before.steps[event.step].attempt > event.attempt:
                     yield Withdraw(event.step, before.steps[event.step].phase)

@@ -471,7 +471,7 @@ async def test_no_heartbeat_is_said_where_none_is_wanted(
     assert len(standin.of(command)) == 1
 
 
-async def test_a_stop_hint_reaches_the_handlers_of_its_task_only(
+async def test_a_stop_hint_reaches_the_attempt_that_it_names_only(
     standin: StandIn, work: Work, agent: Agent
 ) -> None:
     @agent.action("charge")
@@ -483,7 +483,15 @@ async def test_a_stop_hint_reaches_the_handlers_of_its_task_only(
     unwanted = await standin.command("payments", "charge")
     wanted = await standin.command("payments", "charge")
     await eventually(lambda: running.worker._look().busy == 2)
-    standin.wire.publish(stop_subject("payments", unwanted.task), b"")
+    for task, step, body in (
+        (unwanted.task, "another", b"9"),
+        (unwanted.task, unwanted.step, b"0"),
+        (unwanted.task, unwanted.step, b"junk"),
+        (unwanted.task, unwanted.step, b"1"),
+    ):
+        standin.wire.publish(stop_subject("payments", task, step), body)
+        await standin.wire.flush()
+        assert body == b"1" or standin.of(unwanted) == []
     event = await standin.event(unwanted, "completed")
     assert event.data == EventData(result="stopped early")
     assert standin.of(wanted) == []

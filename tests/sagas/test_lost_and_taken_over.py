@@ -15,7 +15,7 @@ PAIR = steps("pair", ("a", ""), ("b", ""))
 def test_a_withdrawn_command_is_not_published_again() -> None:
     story = Story(SINGLE)
     story.cancel()
-    assert story.actions == (Withdraw("a", ACTION), Stop("a"))
+    assert story.actions == (Withdraw("a", ACTION), Stop("a", 1))
     assert outstanding(story.state) == ()
     assert story.lost("a").actions == ()
     assert story.step("a").outstanding
@@ -67,7 +67,7 @@ def test_a_command_that_is_lost_again_and_again_is_unknown_in_the_end() -> None:
     for epoch in range(20):
         assert story.lost("a", epoch=epoch).actions == (Dispatch("a", ACTION, 1, epoch + 1),)
     story.lost("a", epoch=20)
-    assert story.actions == (Withdraw("a", ACTION), Stop("a"))
+    assert story.actions == (Withdraw("a", ACTION), Stop("a", 1))
     assert story.step("a").error == Failure(
         "Timeout.delivery_limit", "no answer within delivery_limit"
     )

@@ -107,7 +107,7 @@ def test_compensations_come_in_reverse_order_of_the_edges_and_else_side_by_side(
 def test_nothing_new_is_sent_once_a_step_has_failed_and_running_branches_are_awaited() -> None:
     story = Story(steps("two", ("a", ""), ("b", ""), ("c", "b"), retry=ONCE))
     story.rejected("a")
-    assert story.actions == (Withdraw("b", ACTION), Stop("b"))
+    assert story.actions == (Withdraw("b", ACTION), Stop("b", 1))
     assert story.statuses() == {"a": "failed", "b": "scheduled", "c": "skipped"}
     assert story.done("b").actions == (Dispatch("b", COMPENSATION, 1, 0),)
     story.undone("b")
