@@ -16,20 +16,12 @@ from headway.cli.findings import Finding, clock, note, ok, wrong
 from headway.coordinator import streams
 from headway.coordinator.errors import BusUnavailable
 from headway.coordinator.jetstream import JetStreamError, ask
-from pydantic import BaseModel
 
 NATS_VERSION_MIN = (2, 12)  # persist_mode
 
 ANSWER_TIMEOUT_S = 3.0
 READ_ITS_LOG = "if one runs, its log says why (of `headway up`: logs/ in its data directory)"
 START_A_COORDINATOR = "start one: `headway up`, or `headway coordinator` beside your servers"
-
-
-class _Health(BaseModel):
-    """The part of a coordinator's answer about itself that is looked at here."""
-
-    version: str
-    now: datetime
 
 
 async def examine_nats(addresses: Addresses) -> list[Finding]:
@@ -90,7 +82,7 @@ async def _stream(connection: Connection, wanted: dict[str, Any]) -> Finding:
 async def _coordinators(client: Client) -> list[Finding]:
     asked_at = time.time()
     try:
-        health = await client.ask("health", b"{}", _Health)
+        health = await client.health()
         answered_at = time.time()
         agents = await client.agents()
     except HeadwayError as error:
