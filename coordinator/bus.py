@@ -1,7 +1,7 @@
 """Commands out, news out: JetStream behind a few verbs.
 
 Always holds: a command counts as stored only after its PubAck. Whether another copy sits on its
-subject is the stream's to say: an older one is purged first, the very same one is as good.
+subject is the stream's to say: an older one is removed first, the very same one is as good.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headway.agents.messages import INLINE_MAX_BYTES
 from headway.coordinator.commands import Outgoing
 from headway.coordinator.decisions import Decision
 from headway.coordinator.errors import BusUnavailable
-from headway.coordinator.jetstream import JetStreamError, ask
+from headway.coordinator.jetstream import JetStreamError, remove
 from headway.sagas.actions import Stop
 
 _LOG = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Bus:
         """Remove commands that are no longer wanted, as far as they are still there."""
         for subject in taken:
             try:
-                await self._purge(subject)
+                await remove(self._wire, subjects.COMMANDS_STREAM, subject)
             except (BusUnavailable, JetStreamError) as error:
                 _LOG.info("a command could not be withdrawn and will be found stale: %s", error)
 
@@ -113,15 +113,12 @@ class Bus:
 
     async def _replace(self, subject: str, body: bytes) -> bool:
         try:
-            await self._purge(subject)
+            await remove(self._wire, subjects.COMMANDS_STREAM, subject)
         except (BusUnavailable, JetStreamError) as error:
-            _LOG.warning("an older command could not be purged: %s", error)
+            _LOG.warning("an older command could not be removed: %s", error)
             return False
         outcome = (await self._wire.store_all([(subject, body)]))[0]
         return outcome is None
-
-    async def _purge(self, subject: str) -> None:
-        await ask(self._wire, f"STREAM.PURGE.{subjects.COMMANDS_STREAM}", {"filter": subject})
 
     def _publish(self, subject: str, body: bytes) -> None:
         try:

@@ -12,6 +12,8 @@ from headway.coordinator.errors import BusUnavailable, CoordinatorError
 REQUEST_TIMEOUT_S = 5.0
 
 STREAM_NAME_IN_USE = 10058
+MESSAGE_NOT_FOUND = 10037
+SEQUENCE_NOT_FOUND = 10043
 
 
 class JetStreamError(CoordinatorError):
@@ -36,3 +38,31 @@ async def ask(wire: Wire, operation: str, request: dict[str, Any] | None = None)
     if problem is not None:
         raise JetStreamError(problem.get("err_code", problem["code"]), problem["description"])
     return answer
+
+
+async def last_sequence(wire: Wire, stream: str, subject: str) -> int | None:
+    """The sequence of the newest message on a subject; None if there is none."""
+    try:
+        answer = await ask(wire, f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+    except JetStreamError as error:
+        if error.code == MESSAGE_NOT_FOUND:
+            return None
+        raise
+    sequence: int = answer["message"]["seq"]
+    return sequence
+
+
+async def remove(wire: Wire, stream: str, subject: str) -> None:
+    """Remove the newest message on a subject, if there is one.
+
+    Not by a purge: nats-server 2.15.1 moves a consumer's ack floor over older messages that are
+    still pending when a pending one is purged by subject, and never delivers those again.
+    """
+    sequence = await last_sequence(wire, stream, subject)
+    if sequence is None:
+        return
+    try:
+        await ask(wire, f"STREAM.MSG.DELETE.{stream}", {"seq": sequence, "no_erase": True})
+    except JetStreamError as error:
+        if error.code not in (MESSAGE_NOT_FOUND, SEQUENCE_NOT_FOUND):
+            raise

@@ -41,7 +41,7 @@ class Timers(Protocol):
 class Contents(Protocol):
     """The bus, as far as the sweep needs it."""
 
-    async def outstanding(self, tasks: Sequence[UUID]) -> set[str]: ...
+    async def outstanding(self, commands: Sequence[str]) -> set[str]: ...
     async def unread(self, tasks: Sequence[UUID]) -> set[UUID]: ...
 
 
@@ -127,12 +127,13 @@ class Sweep:
     ) -> list[tuple[Loaded, Dispatch]]:
         if not checks:
             return []
-        tasks = list({task.id for task, _ in checks})
-        present = await self._contents.outstanding(tasks)
-        absent = [
-            (task, sent)
+        subjects = [
+            subject_of(task.id, task.definition.steps[sent.step], sent.phase)
             for task, sent in checks
-            if subject_of(task.id, task.definition.steps[sent.step], sent.phase) not in present
+        ]
+        present = await self._contents.outstanding(subjects)
+        absent = [
+            check for check, subject in zip(checks, subjects, strict=True) if subject not in present
         ]
         if not absent:
             return []

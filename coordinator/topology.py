@@ -6,17 +6,24 @@ worked on; an event that is there is about to be handled.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from uuid import UUID
 
 from headway.agents import subjects
 from headway.agents.connection import Connection
 from headway.coordinator import streams
-from headway.coordinator.jetstream import STREAM_NAME_IN_USE, JetStreamError, ask
+from headway.coordinator.jetstream import (
+    STREAM_NAME_IN_USE,
+    JetStreamError,
+    ask,
+    last_sequence,
+)
 
-LISTED_ONE_BY_ONE_MAX = 16  # tasks; more are answered from one listing of the whole stream
+LISTED_ONE_BY_ONE_MAX = 16  # looked up alone; more are first looked for in a listing of the stream
+LOOKED_UP_AT_ONCE = 64
 
 
 class Topology:
@@ -78,14 +85,26 @@ class Topology:
         info = await ask(self._wire, f"CONSUMER.INFO.{subjects.COMMANDS_STREAM}.{agent}")
         return info["num_pending"], info["num_ack_pending"]
 
-    async def outstanding(self, tasks: Sequence[UUID]) -> set[str]:
-        """The subjects of these tasks' commands that are in the stream, queued or worked on."""
-        if len(tasks) > LISTED_ONE_BY_ONE_MAX:
-            return await self._listed(subjects.COMMANDS_STREAM, subjects.COMMANDS)
+    async def outstanding(self, commands: Sequence[str]) -> set[str]:
+        """Which of these subjects hold a command that is queued or worked on.
+
+        One that is there though its consumer is through with it is not: nobody gets it any more.
+        """
+        wanted = set(commands)
+        if len(wanted) > LISTED_ONE_BY_ONE_MAX:
+            wanted &= await self._listed(subjects.COMMANDS_STREAM, subjects.COMMANDS)
+        floors: dict[str, int] = {}
+        for agent in {subjects.parse_command_subject(subject).agent for subject in wanted}:
+            floors[agent] = await self._ack_floor(agent)
         found: set[str] = set()
-        for task in tasks:
-            wanted = subjects.commands_of_task(str(task))
-            found |= await self._listed(subjects.COMMANDS_STREAM, wanted)
+        for chunk in _chunks(sorted(wanted), LOOKED_UP_AT_ONCE):
+            sequences = await asyncio.gather(
+                *(last_sequence(self._wire, subjects.COMMANDS_STREAM, each) for each in chunk)
+            )
+            for subject, sequence in zip(chunk, sequences, strict=True):
+                floor = floors[subjects.parse_command_subject(subject).agent]
+                if sequence is not None and sequence > floor:
+                    found.add(subject)
         return found
 
     async def unread(self, tasks: Sequence[UUID]) -> set[UUID]:
@@ -100,6 +119,15 @@ class Topology:
             if await self._listed(subjects.EVENTS_STREAM, wanted):
                 found.add(task)
         return found
+
+    async def _ack_floor(self, agent: str) -> int:
+        """Up to which sequence an agent's consumer is through; 0 if it is still to be made."""
+        try:
+            info = await ask(self._wire, f"CONSUMER.INFO.{subjects.COMMANDS_STREAM}.{agent}")
+        except JetStreamError:
+            return 0
+        floor: int = info["ack_floor"]["stream_seq"]
+        return floor
 
     async def _listed(self, stream: str, wanted: str) -> set[str]:
         """All subjects of a stream that match and hold a message."""
@@ -122,3 +150,8 @@ class Topology:
             f"CONSUMER.CREATE.{place}" + (f".{filtered}" if filtered else ""),
             request,
         )
+
+
+def _chunks(whole: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(whole), size):
+        yield whole[start : start + size]

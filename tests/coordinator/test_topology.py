@@ -1,0 +1,138 @@
+"""Streams and commands against a real nats-server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+from harness.eventually import eventually
+from headway.agents import Connection, connect
+from headway.agents.identity import new_task_id
+from headway.agents.pull import ACK, Delivery, Pull
+from headway.agents.subjects import COMMANDS_STREAM, command_subject
+from headway.coordinator import streams
+from headway.coordinator.bus import Bus
+from headway.coordinator.commands import Outgoing
+from headway.coordinator.jetstream import ask, remove
+from headway.coordinator.topology import Topology
+
+
+@pytest.fixture
+async def connection(nats_url: str) -> AsyncIterator[Connection]:
+    async with await connect(nats_url, name="test") as connection:
+        yield connection
+
+
+@pytest.fixture
+async def topology(connection: Connection) -> Topology:
+    topology = Topology(connection, 1)
+    await topology.declare(["ag"])
+    return topology
+
+
+def command(step: str, body: bytes = b"1", *, fresh: bool = True) -> Outgoing:
+    task = new_task_id()
+    subject = command_subject("ag", "do", str(task), step)
+    return Outgoing(task, subject, fresh, {"id": "x"}, body)
+
+
+async def test_declaring_twice_changes_nothing(topology: Topology) -> None:
+    created = await topology.identities()
+    assert await topology.declare(["ag"]) == created
+    assert all(created.values())
+
+
+async def test_a_stream_or_a_consumer_that_is_gone_shows(
+    topology: Topology, connection: Connection
+) -> None:
+    await ask(connection.wire, f"CONSUMER.DELETE.{COMMANDS_STREAM}.ag")
+    assert (await topology.identities())[COMMANDS_STREAM] == ""
+    await ask(connection.wire, "STREAM.DELETE.HW_FEED")
+    assert (await topology.identities())["HW_FEED"] == ""
+    again = await topology.declare(["ag"])
+    assert all(again.values())
+
+
+async def test_a_fresh_command_that_is_there_already_counts_and_an_older_one_is_replaced(
+    topology: Topology, connection: Connection
+) -> None:
+    bus = Bus(connection)
+    first = command("s")
+    assert await bus.dispatch([first, first]) == [True, True]
+    newer = first._replace(fresh=False, data=b"2")
+    assert await bus.dispatch([newer]) == [True]
+    message = await connection.nc.jetstream().get_last_msg(COMMANDS_STREAM, first.subject)
+    assert message.data is not None
+    assert b'"data":2' in message.data
+
+
+async def test_commands_in_the_stream_are_outstanding_until_withdrawn(
+    topology: Topology, connection: Connection
+) -> None:
+    bus = Bus(connection)
+    commands = [command("s") for _ in range(40)]
+    await bus.dispatch(commands)
+    taken = [each.subject for each in commands]
+    assert await topology.outstanding(taken) == set(taken)
+    assert await topology.outstanding(taken[:3]) == set(taken[:3])
+    await bus.withdraw(taken[1:])
+    await bus.withdraw(taken[1:2])
+    assert await topology.outstanding(taken) == {taken[0]}
+
+
+@dataclass
+class Six:
+    """Six commands, each delivered once and none answered."""
+
+    subjects: list[str]
+    got: list[Delivery]
+    connection: Connection
+
+    async def ack(self, *places: int) -> None:
+        for place in places:
+            self.connection.wire.publish(self.got[place].reply, ACK)
+        await self.connection.wire.flush()
+
+    @property
+    def redelivered(self) -> set[str]:
+        return {each.subject for each in self.got[6:]}
+
+
+@pytest.fixture
+async def six(
+    topology: Topology, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Six]:
+    monkeypatch.setattr(streams, "ACK_WAIT_S", 0.5)
+    await ask(connection.wire, f"CONSUMER.DELETE.{COMMANDS_STREAM}.ag")
+    await topology.declare(["ag"])
+    commands, got = [command("s") for _ in range(6)], list[Delivery]()
+    for each in commands:
+        await Bus(connection).dispatch([each])
+    pull = Pull(connection.wire, COMMANDS_STREAM, "ag", got.append, lambda: 64)
+    pulling = asyncio.create_task(pull.run())
+    await eventually(lambda: len(got) == 6)
+    yield Six([each.subject for each in commands], got, connection)
+    pulling.cancel()
+
+
+async def test_removing_a_command_that_is_worked_on_strands_no_other(six: Six) -> None:
+    await six.ack(1, 2)
+    await remove(six.connection.wire, COMMANDS_STREAM, six.subjects[3])
+    await six.ack(4)
+    await eventually(lambda: six.redelivered == {six.subjects[0], six.subjects[5]})
+
+
+async def test_a_command_that_its_consumer_is_through_with_is_not_outstanding(
+    six: Six, topology: Topology
+) -> None:
+    """nats-server 2.15.1 strands the first one here; if another one does not, all is well too."""
+    await six.ack(1, 2)
+    purge = {"filter": six.subjects[3]}
+    await ask(six.connection.wire, f"STREAM.PURGE.{COMMANDS_STREAM}", purge)
+    await six.ack(4)
+    await eventually(lambda: six.subjects[5] in six.redelivered)
+    outstanding = await topology.outstanding(six.subjects)
+    assert (six.subjects[0] in outstanding) == (six.subjects[0] in six.redelivered)
+    assert six.subjects[5] in outstanding
