@@ -105,7 +105,12 @@ class Coordinator:
         inlets = Inlets(bus, put, wire.publish, now_ms, self._rng)
         catalogue = Catalogue(store, topology, roll, now_ms)
         around = Surroundings(
-            asking(put), topology.unread, bus.fetch_payload, roll, now_ms, self._jitter
+            asking(self._batches.ask),
+            topology.unread,
+            bus.fetch_payload,
+            roll,
+            now_ms,
+            self._jitter,
         )
         self._api = Api(connection, TaskOperations(store, around), catalogue, self._health)
         self._housekeeping = Housekeeping(self.id, store, topology, catalogue, sweep, inlets, roll)

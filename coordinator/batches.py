@@ -40,6 +40,13 @@ class Batches:
         """How many more items may come now; none while PostgreSQL is away."""
         return 0 if self._store_is_down else max(0, QUEUE_MAX - len(self._intake))
 
+    def ask(self, item: Item) -> None:
+        """Take an item that somebody waits for. StoreUnavailable, at once, while PostgreSQL is
+        away: who asks will ask again, and what would be taken now would only pile up."""
+        if self._store_is_down:
+            raise StoreUnavailable("PostgreSQL is away; nothing was done, ask again")
+        self._intake.put(item)
+
     async def run(self) -> None:
         """Batches, one at a time; a second one beside it when much waits."""
         flying: set[asyncio.Task[None]] = set()

@@ -64,7 +64,7 @@ class Surroundings:
 
 
 def asking(put: Callable[[Item], None]) -> Ask:
-    """An `Ask` over the engine's intake. TimeoutError: nobody knows yet."""
+    """An `Ask` that hands items to `put`, which may raise. TimeoutError: nobody knows yet."""
 
     async def ask(
         task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""

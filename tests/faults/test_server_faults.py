@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 
+import orjson
 import pytest
 from harness.coordination import client_of, registered
 from harness.eventually import eventually
 from harness.shop import linear
 from headway.agents import Unavailable, connect
 from headway.agents.api import call
+from headway.agents.identity import new_task_id
 
 COUNT = 400
 
@@ -67,11 +69,11 @@ async def test_jetstreams_store_deleted_while_500_tasks_are_open(system, measure
 
 
 async def test_the_store_deleted_again_and_again_loses_no_task(system, rng):
-    count = 300
+    count = 200
     async with system.coordinating(2), system.working(concurrency=16):
         await registered(system.client, linear())
         submitting = await submitted_under_way(system, count)
-        for _ in range(3):
+        for _ in range(2):
             await asyncio.sleep(rng.uniform(0.05, 0.4))  # the moment is what is random here
             await system.nats.wipe_store()
             calls = len(system.downstream.calls())
@@ -168,6 +170,33 @@ async def test_postgresql_away_for_longer_than_ack_wait(
         assert (await system.client.health()).status == "ok"
     assert statuses["compensated"] == COUNT // 5
     assert statuses["succeeded"] == COUNT - COUNT // 5 + 1
+
+
+async def test_requests_while_postgresql_is_away_are_answered_at_once_and_do_not_pile_up(
+    own_system, postgres_server
+):
+    system, count = own_system, 300
+    async with system.coordinating() as [coordinator]:
+        await registered(system.client, linear("one", "a"))
+        await postgres_server.stop()
+
+        def submit(timeout_s):
+            request = orjson.dumps({"saga": "one", "task": new_task_id()})
+            return call(system.client.connection, "submit", request, timeout_s)
+
+        with pytest.raises(Unavailable):
+            await submit(0.5)  # by which it is noticed; committed on PostgreSQL's return
+        asked_at = time.monotonic()
+        answers = await asyncio.gather(*(submit(5) for _ in range(count)), return_exceptions=True)
+        assert {type(answer) for answer in answers} == {Unavailable}
+        assert "PostgreSQL is away" in str(answers[0])
+        assert time.monotonic() - asked_at < 2
+        assert len(coordinator._intake) < count
+        await postgres_server.start()
+        async with system.working():
+            receipt = await system.client.submit("one", {})
+            assert (await system.client.result(receipt.task, timeout=20)).status == "succeeded"
+            await system.all_settled(2)
 
 
 async def test_a_coordinator_process_outlives_both_servers_and_starts_before_them(
