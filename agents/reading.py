@@ -140,14 +140,17 @@ class Reading(Api):
                 await self.connection.wire.unsubscribe(sid, drain=False)
 
     async def _poll(self, open_tasks: dict[UUID, None], news: asyncio.Queue[UUID]) -> None:
-        """Have every open task looked at, a few at a time, over and over."""
+        """Have every open task looked at: at once, since it may have ended before we listened, then
+        a few at a time, over and over."""
+        for task in open_tasks:
+            news.put_nowait(task)
         while open_tasks:
+            await asyncio.sleep(POLL_S)
             for number, task in enumerate(tuple(open_tasks), start=1):
                 if task in open_tasks:
                     news.put_nowait(task)
                 if number % POLLS_AT_ONCE == 0:
                     await asyncio.sleep(POLL_S)
-            await asyncio.sleep(POLL_S)
 
     @asynccontextmanager
     async def _news(
