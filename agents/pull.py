@@ -16,7 +16,7 @@ import orjson
 from headway.agents.wire import Wire
 
 ACK_WAIT_S = 5.0  # of our consumers: silence after which a message is delivered again
-EXPIRES_S = 30.0
+EXPIRES_S = 5.0  # also how long a frozen process goes on swallowing messages
 IDLE_HEARTBEAT_S = 2.0
 BACKOFF_FIRST_S = 0.2
 BACKOFF_MAX_S = 1.0
