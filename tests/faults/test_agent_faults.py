@@ -43,7 +43,9 @@ async def test_an_agent_killed_in_a_handler_is_replaced_within_the_shipped_ack_w
         killed_at = time.monotonic()
         async with system.working():
             await system.called(task, 3)
-            measured("agent killed in a handler", time.monotonic() - killed_at, ACK_WAIT_S)
+            measured(
+                "agent killed in a handler, as shipped", time.monotonic() - killed_at, ACK_WAIT_S
+            )
             view = await ended(system, task)
     assert view.status == "succeeded"
     assert system.downstream.effects(task) == {"done": 3}
