@@ -16,8 +16,9 @@ Like the test cards of a payment provider, some values decide how an order fares
     damaged      true: the returned goods fail inspection, so the refund is compensated
 
 Stock and money run out by themselves: the shop opens with `SUPPLY_SHARE` of the units ordered of
-each item, and each customer's account with `FUNDS_SHARE` of what that customer's orders cost,
-both rounded up. `generate` mixes all of this; the same seed always gives the same orders.
+each item, and each customer's account with `FUNDS_SHARE` of what that customer's orders cost, but
+with enough for the largest single order. `generate` mixes all of this; the same seed always gives
+the same orders.
 """
 
 from __future__ import annotations
@@ -99,18 +100,22 @@ def generate(count: int, seed: int) -> list[Order]:
 
 def opening_stock(orders: Iterable[Order]) -> dict[str, int]:
     """Units on the shelf by item before the first order: not quite enough for all."""
-    wanted: Counter[str] = Counter()
-    for order in orders:
-        wanted[order.sku] += order.quantity
-    return {sku: math.ceil(SUPPLY_SHARE * units) for sku, units in wanted.items()}
+    return _opening(((order.sku, order.quantity) for order in orders), SUPPLY_SHARE)
 
 
 def opening_funds(orders: Iterable[Order]) -> dict[str, int]:
     """Cents in each customer's account before the first order: not quite enough for all."""
-    cost: Counter[str] = Counter()
-    for order in orders:
-        cost[order.customer] += order.total_cents
-    return {customer: math.ceil(FUNDS_SHARE * cents) for customer, cents in cost.items()}
+    return _opening(((order.customer, order.total_cents) for order in orders), FUNDS_SHARE)
+
+
+def _opening(wanted: Iterable[tuple[str, int]], share: float) -> dict[str, int]:
+    """For each name `share` of all that is wanted of it, and enough for each single wish."""
+    total: Counter[str] = Counter()
+    largest: dict[str, int] = {}
+    for name, amount in wanted:
+        total[name] += amount
+        largest[name] = max(amount, largest.get(name, 0))
+    return {name: max(math.ceil(share * total[name]), largest[name]) for name in total}
 
 
 def read_orders(path: Path) -> list[Order]:

@@ -29,8 +29,8 @@ def test_the_books_open_with_goods_on_shelves_and_money_in_accounts(
     assert {entry.account: entry.amount for entry in entries} == {
         "shelf/lamp": 1,
         "shelf/mug": 2,
-        "wallet/ada": 950,
-        "wallet/grace": 475,
+        "wallet/ada": 1000,
+        "wallet/grace": 500,
     }
 
 
