@@ -49,6 +49,7 @@ PARTITIONS_INTERVAL_S = 6 * 3_600.0
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
 STOP_GRACE_S = 5.0
+CANCEL_AGAIN_S = 0.1
 YOUNG_OBJECTS = 50_000  # allocations between two collections: few cycles are made here
 COMPLAINT_INTERVAL_S = 5.0
 
@@ -221,8 +222,13 @@ def run(settings: Settings) -> None:
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
+    """Cancel, and again until all are over: `asyncio.wait_for` of Python 3.11, which asyncpg and
+    nats-py use, swallows a cancellation that comes in the moment in which it is done waiting."""
+    going = set(tasks)
+    while going:
+        for task in going:
+            task.cancel()
+        _, going = await asyncio.wait(going, timeout=CANCEL_AGAIN_S)
     await asyncio.gather(*tasks, return_exceptions=True)
 
 

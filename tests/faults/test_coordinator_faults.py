@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import suppress
 
 import pytest
 from harness.audit import events_of_type
@@ -11,6 +13,7 @@ from harness.eventually import eventually
 from harness.shop import linear
 from headway.agents.subjects import EVENTS_STREAM
 from headway.coordinator.errors import StoreUnavailable
+from headway.coordinator.housekeeping import Housekeeping
 from headway.sagas import Saga
 
 ACK_WAIT_S = 5.0  # as shipped
@@ -172,6 +175,22 @@ async def test_two_coordinators_racing_over_ten_thousand_tasks_end_them_all(syst
     assert len(system.downstream.calls()) == 2 * count
     healed = await events_of_type(system.postgres_url, "AttemptRepublished", "AttemptClaimed")
     assert healed == []
+
+
+async def test_a_coordinator_told_to_stop_ends_though_a_loop_misses_its_cancellation(
+    system, measured, monkeypatch
+):
+    """As in Python 3.11, where a wait that ends in the moment of its cancellation swallows it."""
+
+    async def deaf_once(_self):
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(Housekeeping, "tend_agents", deaf_once)
+    async with system.coordinating():
+        await registered(system.client, linear())
+        told_at = time.monotonic()
+    measured("coordinator told to stop", time.monotonic() - told_at, 1.0)
 
 
 async def both_beat(system):
