@@ -123,7 +123,8 @@ class _Connection:
     async def fetch(self, name: str, arguments: Sequence[Any]) -> list[asyncpg.Record]:
         statement = self._prepared.get(name)
         if statement is None:
-            statement = self._prepared[name] = await self.raw.prepare(QUERIES[name])
+            # Named: asyncpg prepares an unnamed statement anew for each execution.
+            statement = self._prepared[name] = await self.raw.prepare(QUERIES[name], name=name)
         return await statement.fetch(*arguments)
 
     async def close(self) -> None:

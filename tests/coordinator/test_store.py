@@ -12,6 +12,7 @@ import pytest
 from harness.eventually import eventually
 from headway.agents.identity import new_task_id
 from headway.coordinator.errors import Refusal, StoreRefused, StoreUnavailable
+from headway.coordinator.queries import QUERIES
 from headway.coordinator.records import Change, Loaded, NewTask
 from headway.coordinator.store import Store
 from headway.sagas import Phase, Saga, transition
@@ -269,3 +270,18 @@ async def test_hot_statements_use_their_indexes_whatever_the_table_size(store, p
         plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {statement}")
         assert index in orjson.dumps(orjson.loads(plan)).decode()
     await connection.close()
+
+
+async def test_a_statement_is_planned_once_a_connection_and_not_for_each_execution(
+    store, monkeypatch
+):
+    monkeypatch.setitem(
+        QUERIES,
+        "plans",
+        "SELECT generic_plans, custom_plans FROM pg_prepared_statements"
+        " WHERE name = 'commit_batch'",
+    )
+    for _ in range(20):
+        await store.commit([submission()])
+    [plans] = await store._engine.fetch("plans")
+    assert dict(plans) == {"generic_plans": 20, "custom_plans": 0}
