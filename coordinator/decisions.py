@@ -13,6 +13,7 @@ from headway.coordinator.intake import Item
 from headway.coordinator.records import Change, Loaded, NewTask
 from headway.sagas import inputs as i
 from headway.sagas.actions import Action
+from headway.sagas.codec import encode_task
 from headway.sagas.deadlines import due
 from headway.sagas.definition import Definition
 from headway.sagas.errors import ImpossibleInput
@@ -156,6 +157,7 @@ def _change(working: _Working, items: Sequence[Item]) -> Change | None:
         working.id,
         working.loaded.task.version if working.loaded else 0,
         task,
+        encode_task(task),
         due(definition, task),
         items[-1].happened.at,
         tuple(working.events),

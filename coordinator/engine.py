@@ -4,14 +4,15 @@
            →  publish what follows  →  answer (and so ack)
 
 Always holds: nothing is published before the events that call for it are committed; nothing is
-acked before what follows from it is stored. Each decision, also the one that nothing changes, is
-made on a state read in this very step. It awaits nothing but its ports, so that a simulator can
-drive it; loops and background tasks live in `app`.
+acked before what follows from it is stored. A change is committed only on the version that it was
+decided on; that nothing changes is decided only on a state read in this very step. It awaits
+nothing but its ports, so that a simulator can drive it; loops and background tasks live in `app`
+and `batches`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -21,6 +22,7 @@ from headway.coordinator.commands import Outgoing, command, subject_of
 from headway.coordinator.decisions import CheckInput, Decision, Definitions, decide
 from headway.coordinator.errors import Refusal, StoreRefused
 from headway.coordinator.intake import Answer, Item
+from headway.coordinator.recent import Recent
 from headway.coordinator.records import Change, Loaded
 from headway.sagas.actions import Dispatch, Stop, Withdraw
 from headway.sagas.definition import Definition
@@ -40,7 +42,7 @@ class Truth(Protocol):
 class Sagas(Protocol):
     """Where sagas are kept (the registry)."""
 
-    async def newest(self, sagas: Iterable[str]) -> dict[str, Definition]: ...
+    async def newest(self, sagas: Collection[str], *, fresh: bool) -> dict[str, Definition]: ...
     async def definition(self, name: str, version: int) -> Definition | None: ...
 
 
@@ -75,6 +77,7 @@ class Engine:
         self._transport = transport
         self._check = check
         self._look_after = look_after
+        self._recent = Recent()
 
     async def commit(self, items: Sequence[Item]) -> Committed:
         """Decide and commit. StoreUnavailable: try the same items again.
@@ -86,25 +89,27 @@ class Engine:
         try:
             return await self._commit(items)
         except BaseException:
+            self._recent.forget(item.task for item in items)
             for item in items:
                 item.repeated = True
             raise
 
     async def _commit(self, items: Sequence[Item]) -> Committed:
         committed = Committed()
-        left = _by_task(items)
+        left, fresh = _by_task(items), False
         new = {task for task, group in left.items() if group[0].new and not group[0].repeated}
         for _ in range(CONFLICT_ROUNDS_MAX):
-            decisions = await self._decide(left, known_new=new)
+            decisions = await self._decide(left, known_new=new, fresh=fresh)
             lost = await self._write(decisions)
             done = [decision for decision in decisions if decision.id not in lost]
             committed.decisions += done
             for decision in done:
+                self._keep(decision)
                 _answer(decision, at_commit=True)
             if not lost:
                 break
-            left = {task: left[task] for task in lost}
-            new = set()
+            self._recent.forget(lost)
+            left, new, fresh = {task: left[task] for task in lost}, set(), True
         return committed
 
     async def perform(self, committed: Committed) -> None:
@@ -124,15 +129,42 @@ class Engine:
         for decision in committed.decisions:
             self._look_after(decision.id)
 
-    async def _decide(self, groups: dict[UUID, list[Item]], known_new: set[UUID]) -> list[Decision]:
-        loaded = await self._truth.load([task for task in groups if task not in known_new])
-        definitions = await self._definitions(groups)
-        return [
-            decide(group, loaded.get(task), definitions, self._check)
+    async def _decide(
+        self, groups: dict[UUID, list[Item]], *, known_new: set[UUID], fresh: bool
+    ) -> list[Decision]:
+        """Decide on what is at hand or, if that must be `fresh`, on what is stored.
+
+        A change is checked when it is committed. "Nothing changes" and "refused" are checked by
+        nobody: made on what was at hand, they are made again on what is stored.
+        """
+        definitions = await self._definitions(groups, fresh=fresh)
+        at_hand = {} if fresh else self._recent.look(groups)
+        stored = await self._truth.load(
+            [task for task in groups if task not in at_hand and task not in known_new]
+        )
+        decisions = [
+            decide(group, at_hand.get(task) or stored.get(task), definitions, self._check)
             for task, group in groups.items()
         ]
+        if fresh:
+            return decisions
+        unsure = {
+            each.id: groups[each.id]
+            for each in decisions
+            if each.change is None and (each.id in at_hand or groups[each.id][0].new)
+        }
+        if not unsure:
+            return decisions
+        self._recent.forget(unsure)
+        again = await self._decide(unsure, known_new=set(), fresh=True)
+        return [each for each in decisions if each.id not in unsure] + again
 
-    async def _definitions(self, groups: dict[UUID, list[Item]]) -> Definitions:
+    def _keep(self, decision: Decision) -> None:
+        change, after = decision.change, _after(decision)
+        if change is not None and after is not None:
+            self._recent.keep(after, len(change.state) + len(after.input))
+
+    async def _definitions(self, groups: dict[UUID, list[Item]], *, fresh: bool) -> Definitions:
         wanted = {
             (item.new.saga, item.new.version)
             for group in groups.values()
@@ -140,7 +172,8 @@ class Engine:
             if item.new is not None
         }
         found: dict[tuple[str, int | None], Definition] = {}
-        newest = await self._sagas.newest({name for name, version in wanted if version is None})
+        unpinned = {name for name, version in wanted if version is None}
+        newest = await self._sagas.newest(unpinned, fresh=fresh)
         for name, definition in newest.items():
             found[name, None] = definition
         for name, version in wanted:

@@ -44,6 +44,7 @@ class Change(NamedTuple):
     id: UUID
     expected: int  # version that was read; 0: the task is new
     task: Task
+    state: bytes  # the task as it is stored
     due: int | None  # ms
     at: int  # ms
     events: tuple[Event, ...]

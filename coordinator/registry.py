@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from datetime import datetime
 
 from headway.coordinator.database import Database
@@ -14,19 +14,27 @@ class Registry:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._definitions: dict[tuple[str, int], Definition] = {}
+        self._newest: dict[str, int] = {}
 
     def known(self, name: str, version: int) -> Definition:
         """A definition that was learnt before."""
         return self._definitions[name, version]
 
-    async def newest(self, sagas: Iterable[str]) -> dict[str, Definition]:
-        """The newest version of each of these sagas that is registered."""
-        wanted = sorted(set(sagas))
-        if not wanted:
-            return {}
-        rows = await self._database.fetch("latest_sagas", wanted)
-        await self.learn({(row["name"], row["version"]) for row in rows})
-        return {row["name"]: self._definitions[row["name"], row["version"]] for row in rows}
+    async def newest(self, sagas: Collection[str], *, fresh: bool) -> dict[str, Definition]:
+        """The newest version of each of these sagas that is registered.
+
+        Unless `fresh`, it may be one that was the newest before: a commit checks that it still is.
+        """
+        wanted = sorted(name for name in set(sagas) if fresh or name not in self._newest)
+        if wanted:
+            rows = await self._database.fetch("latest_sagas", wanted)
+            await self.learn({(row["name"], row["version"]) for row in rows})
+            self._newest.update((row["name"], row["version"]) for row in rows)
+        return {
+            name: self._definitions[name, self._newest[name]]
+            for name in sagas
+            if name in self._newest
+        }
 
     async def definition(self, name: str, version: int) -> Definition | None:
         await self.learn({(name, version)})

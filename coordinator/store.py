@@ -110,7 +110,7 @@ def _arrays(changes: Sequence[Change]) -> list[list[Any]]:
         for change in changes
         for place, event in enumerate(change.events, 1)
     ]
-    return [*_columns(changed, 7), *_columns(new, 11), *_columns(history, 5)]
+    return [*_columns(changed, 7), *_columns(new, 12), *_columns(history, 5)]
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
@@ -124,7 +124,7 @@ def _changed(change: Change) -> tuple[Any, ...]:
         change.expected,
         task.version,
         task.status,
-        codec.encode_task(task),
+        change.state,
         change.due,
         change.at,
     )
@@ -139,10 +139,11 @@ def _new(change: Change) -> tuple[Any, ...]:
         change.saga_version,
         task.version,
         task.status,
-        codec.encode_task(task),
+        change.state,
         change.due,
         change.at,
         new.input,
         new.input_digest,
         orjson.dumps(new.attributes).decode(),
+        new.version is None,
     )

@@ -24,8 +24,9 @@ JOIN unnest($1::text[], $2::integer[]) AS wanted (name, version)
 -- name: commit_batch
 -- Change tasks whose version is still the one that was read, insert new ones, append history.
 -- $1-$7 changed tasks: id, version read, new version, status, state, due (ms or null), at (ms)
--- $8-$17 new tasks: id, saga, saga version, version, status, state, due, at, input, input digest
--- $18 attributes of the new tasks; $19-$23 history: task, version, type, at, data
+-- $8-$19 new tasks: id, saga, saga version, version, status, state, due, at, input, input digest,
+-- attributes, whether the saga's version must be the newest; $20-$24 history: task, version, type,
+-- at, data
 -- Rows are locked in id order, so that two batches cannot deadlock. Answers how many tasks went
 -- through and, if some did not, which ones did.
 WITH locked AS (
@@ -60,9 +61,13 @@ inserted AS (
            n.input, n.input_digest, n.attributes
     FROM unnest(
         $8::uuid[], $9::text[], $10::integer[], $11::integer[], $12::text[], $13::json[],
-        $14::bigint[], $15::bigint[], $16::json[], $17::bytea[], $18::jsonb[]
+        $14::bigint[], $15::bigint[], $16::json[], $17::bytea[], $18::jsonb[], $19::boolean[]
     ) AS n (
-        id, saga, saga_version, version, status, state, due, at, input, input_digest, attributes
+        id, saga, saga_version, version, status, state, due, at, input, input_digest, attributes,
+        newest
+    )
+    WHERE NOT n.newest OR NOT EXISTS (
+        SELECT FROM headway.sagas AS s WHERE s.name = n.saga AND s.version > n.saga_version
     )
     ORDER BY n.id
     ON CONFLICT DO NOTHING
@@ -78,7 +83,7 @@ committed AS (
 appended AS (
     INSERT INTO headway.task_events (task_id, version, type, at, data)
     SELECT h.task_id, h.version, h.type, to_timestamp(h.at / 1000.0), h.data
-    FROM unnest($19::uuid[], $20::integer[], $21::text[], $22::bigint[], $23::json[])
+    FROM unnest($20::uuid[], $21::integer[], $22::text[], $23::bigint[], $24::json[])
         AS h (task_id, version, type, at, data)
     WHERE (h.task_id IN (SELECT id FROM committed)) IS TRUE
 )

@@ -17,7 +17,7 @@ from headway.coordinator.records import Change, Loaded, NewTask
 from headway.coordinator.store import Store
 from headway.sagas import Phase, Saga, transition
 from headway.sagas import inputs as i
-from headway.sagas.codec import decode_event
+from headway.sagas.codec import decode_event, encode_task
 from headway.sagas.deadlines import due
 from headway.sagas.replay import replay
 
@@ -41,7 +41,17 @@ async def store(postgres_url):
 def submission(task: UUID | None = None, task_input: bytes = b'{"n":1}') -> Change:
     outcome = transition(SAGA, None, i.Submit(1_000))
     new = NewTask(task or new_task_id(), "pair", task_input, b"digest")
-    return Change(new.id, 0, outcome.task, due(SAGA, outcome.task), 1_000, outcome.events, new, 1)
+    return Change(
+        new.id,
+        0,
+        outcome.task,
+        encode_task(outcome.task),
+        due(SAGA, outcome.task),
+        1_000,
+        outcome.events,
+        new,
+        1,
+    )
 
 
 def after(loaded: Loaded, happened: i.Input) -> Change:
@@ -50,6 +60,7 @@ def after(loaded: Loaded, happened: i.Input) -> Change:
         loaded.id,
         loaded.task.version,
         outcome.task,
+        encode_task(outcome.task),
         due(SAGA, outcome.task),
         happened.at,
         outcome.events,
@@ -223,10 +234,10 @@ async def test_the_same_version_with_another_definition_is_refused(store):
 async def test_newest_versions_are_read_fresh(store, postgres_url):
     other = Store(postgres_url)
     second = Saga("pair", version=2).step("a", "x.a", read_only=True).define()
-    assert (await store.sagas.newest(["pair", "none"]))["pair"].version == 1
+    assert (await store.sagas.newest(["pair", "none"], fresh=True))["pair"].version == 1
     await other.sagas.register(second, 2)
-    assert (await store.sagas.newest(["pair"]))["pair"].version == 2
-    assert (await store.sagas.newest(["none"])) == {}
+    assert (await store.sagas.newest(["pair"], fresh=True))["pair"].version == 2
+    assert (await store.sagas.newest(["none"], fresh=True)) == {}
     await other.close()
 
 

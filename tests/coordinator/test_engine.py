@@ -1,0 +1,176 @@
+"""The engine over a real store, with a bus that only remembers: who decides on what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
+from headway.agents.identity import new_task_id
+from headway.coordinator.commands import Outgoing
+from headway.coordinator.decisions import Decision
+from headway.coordinator.engine import Engine
+from headway.coordinator.intake import Answer, Item
+from headway.coordinator.recent import BUDGET_BYTES, TASK_MAX_BYTES, Recent
+from headway.coordinator.records import NewTask
+from headway.coordinator.schemas import InputCheck
+from headway.coordinator.store import Store
+from headway.sagas import Phase, Saga, Stop
+from headway.sagas import inputs as i
+
+SAGA = (
+    Saga("pair")
+    .step("a", "x.a", compensate="x.undo_a")
+    .step("b", "x.b", compensate="x.undo_b", after="a")
+    .step("c", "x.c", compensate="x.undo_c", after="b")
+)
+
+
+@dataclass
+class Remembering:
+    """A bus that stores everything at once."""
+
+    sent: list[Outgoing] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    async def dispatch(self, commands: Sequence[Outgoing]) -> list[bool]:
+        self.sent += commands
+        return [True] * len(commands)
+
+    async def withdraw(self, subjects: Sequence[str]) -> None: ...
+
+    def stop(self, agent: str, task: UUID, stop: Stop) -> None: ...
+
+    def announce(self, decision: Decision, kind: str) -> None:
+        self.told.append(kind)
+
+
+@dataclass
+class Desk:
+    """An engine with a store of its own, as in a process of its own."""
+
+    store: Store
+    bus: Remembering = field(default_factory=Remembering)
+    suspects: list[UUID] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check = InputCheck().check
+        self.engine = Engine(self.store, self.store.sagas, self.bus, check, self.suspects.append)
+
+    async def handle(self, *items: Item) -> None:
+        await self.engine.perform(await self.engine.commit(items))
+
+    async def submit(self, task: UUID, body: bytes = b"1", **changes: object) -> Answer:
+        new = NewTask(task, "pair", body, body, **changes)  # type: ignore[arg-type]
+        return await self._one(task, i.Submit(1_000), new=new)
+
+    async def success(self, task: UUID, step: str, *, repeated: bool = False) -> Answer:
+        happened = i.Succeeded(2_000, step, Phase.ACTION, 1, step)
+        return await self._one(task, happened, agent="x", repeated=repeated)
+
+    async def _one(self, task: UUID, happened: i.Input, **fields: object) -> Answer:
+        answers: list[Answer] = []
+        await self.handle(Item(task, happened, answers.append, **fields))  # type: ignore[arg-type]
+        [answer] = answers
+        return answer
+
+
+@pytest.fixture
+async def desks(postgres_url: str) -> AsyncIterator[tuple[Desk, Desk]]:
+    stores = Store(postgres_url), Store(postgres_url)
+    await stores[0].open()
+    await stores[0].sagas.register(SAGA.define(), 1)
+    yield Desk(stores[0]), Desk(stores[1])
+    for store in stores:
+        await store.close()
+
+
+async def test_two_engines_that_take_turns_never_ack_an_event_on_a_stale_read(desks) -> None:
+    """One engine's memory of the task is behind after each turn of the other."""
+    one, other = desks
+    task = new_task_id()
+    await one.submit(task)
+    for desk, step in ((one, "a"), (other, "b"), (one, "c")):
+        assert (await desk.success(task, step)).changed
+    [stored] = (await other.store.read([task])).values()
+    assert stored.task.status == "succeeded"
+    assert [sent.attributes["step"] for sent in one.bus.sent + other.bus.sent] == ["a", "b", "c"]
+
+
+async def test_nothing_changes_is_decided_on_what_is_stored(desks) -> None:
+    """For the engine that remembers step a as outstanding, b's success is impossible."""
+    one, other = desks
+    task = new_task_id()
+    await one.submit(task)
+    await other.success(task, "a")
+    answer = await one.success(task, "b")
+    assert answer.refusal is None
+    assert answer.changed
+
+
+async def test_an_event_that_came_before_changes_nothing_and_has_its_task_looked_after(
+    desks,
+) -> None:
+    one, _ = desks
+    task = new_task_id()
+    await one.submit(task)
+    await one.success(task, "a")
+    assert not (await one.success(task, "a", repeated=True)).changed
+    assert one.suspects == [task]
+
+
+async def test_engines_that_race_over_one_task_commit_each_event_once(desks) -> None:
+    task = new_task_id()
+    await desks[0].submit(task)
+    answers = await asyncio.gather(*(desk.success(task, "a") for desk in desks for _ in "123"))
+    assert [answer.changed for answer in answers].count(True) == 1
+    sent = [each.attributes["step"] for desk in desks for each in desk.bus.sent]
+    assert sorted(sent) == ["a", "b"]
+
+
+async def test_a_saga_version_registered_elsewhere_holds_at_once(desks) -> None:
+    one, other = desks
+    await one.submit(new_task_id())
+    newer = Saga("pair", version=2).step("only", "x.a", read_only=True)
+    await other.store.sagas.register(newer.define(), 2)
+    task = new_task_id()
+    assert (await one.submit(task)).changed
+    [stored] = (await one.store.read([task])).values()
+    assert stored.definition.version == 2
+
+
+async def test_an_input_is_refused_by_the_newest_schema_and_not_by_an_older_one(desks) -> None:
+    one, other = desks
+    strict = Saga("pair", version=2, input={"type": "string"}).step("a", "x.a", read_only=True)
+    await one.store.sagas.register(strict.define(), 2)
+    assert (await one.submit(new_task_id())).refusal is not None
+    loose = Saga("pair", version=3, input={"type": "integer"}).step("a", "x.a", read_only=True)
+    await other.store.sagas.register(loose.define(), 3)
+    assert (await one.submit(new_task_id())).refusal is None
+
+
+async def test_the_same_submission_again_is_answered_by_what_is_stored(desks) -> None:
+    one, other = desks
+    task = new_task_id()
+    assert (await one.submit(task)).changed
+    for desk in (one, other):
+        again = await desk.submit(task)
+        assert (again.changed, again.refusal) == (False, None)
+        assert "another body" in str((await desk.submit(task, b"2")).refusal)
+
+
+async def test_memory_keeps_to_its_budget_and_forgets_the_oldest(desks) -> None:
+    one, _ = desks
+    task = new_task_id()
+    await one.submit(task)
+    [loaded] = (await one.store.read([task])).values()
+    recent, ids = Recent(), [new_task_id() for _ in range(BUDGET_BYTES // TASK_MAX_BYTES + 2)]
+    for each in ids:
+        recent.keep(loaded._replace(id=each), TASK_MAX_BYTES)
+    assert list(recent.look(ids)) == ids[2:]
+    recent.keep(loaded._replace(id=ids[-1]), TASK_MAX_BYTES + 1)
+    assert ids[-1] not in recent.look(ids)
+    recent.forget(ids)
+    assert recent.look(ids) == {}
