@@ -15,6 +15,7 @@ from headway.sagas.task import (
     ACTIVE,
     UNSUCCESSFUL,
     Phase,
+    StepState,
     StepStatus,
     Task,
     TaskStatus,
@@ -75,25 +76,31 @@ def _why(task: Task, step: str) -> str:
 
 
 def _forward(progress: Progress, at: int) -> None:
-    for name, step in progress.definition.steps.items():
-        state = progress.state(name)
-        if state.status is StepStatus.WAITING:
-            ready = all(
-                progress.state(before).status is StepStatus.COMPLETED for before in step.after
-            )
-            if ready:
-                progress.record(e.AttemptDispatched(at, name, Phase.ACTION, 1))
-        elif state.status is StepStatus.SCHEDULED and 0 < state.retry_at <= at:
-            progress.record(e.AttemptDispatched(at, name, Phase.ACTION, state.attempt + 1))
-    task = progress.task
-    if any(state.status in ACTIVE for state in task.steps.values()):
+    known = progress.task.steps
+    active = False
+    for name, state in known.items():
+        if state.status is StepStatus.SCHEDULED:
+            active = True
+            if 0 < state.retry_at <= at:
+                progress.record(e.AttemptDispatched(at, name, Phase.ACTION, state.attempt + 1))
+        elif state.status is StepStatus.WAITING and _is_ready(progress.definition, known, name):
+            active = True
+            progress.record(e.AttemptDispatched(at, name, Phase.ACTION, 1))
+    if active:
         return
-    blocked = stuck(task)
+    blocked = stuck(progress.task)
     if blocked:
-        why = "; ".join(_why(task, name) for name in blocked)
+        why = "; ".join(_why(progress.task, name) for name in blocked)
         progress.record(e.TaskParked(at, f"past the point of no return: {why}"))
     else:
         progress.record(e.TaskSucceeded(at))
+
+
+def _is_ready(definition: Definition, known: dict[str, StepState], step: str) -> bool:
+    for before in definition.steps[step].after:
+        if known[before].status is not StepStatus.COMPLETED:
+            return False
+    return True
 
 
 def _backward(progress: Progress, at: int) -> None:

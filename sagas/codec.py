@@ -9,7 +9,15 @@ from typing import Any
 import orjson
 from headway.sagas import events as e
 from headway.sagas.errors import SagaError
-from headway.sagas.task import Claim, Failure, StepState, StepStatus, Task, TaskStatus
+from headway.sagas.task import (
+    UNTOUCHED,
+    Claim,
+    Failure,
+    StepState,
+    StepStatus,
+    Task,
+    TaskStatus,
+)
 from pydantic import TypeAdapter
 
 _EVENT_TYPES: dict[str, type[e.Event]] = {
@@ -70,7 +78,8 @@ class _Fields:
 # Defaults are singletons (None, False, 0, "" and enum members), so identity tells them.
 _EVENTS: dict[type[e.Event], _Fields] = {kind: _Fields(kind) for kind in _EVENT_TYPES.values()}
 _STEP_NAMES = StepState._fields
-_STEP_DEFAULTS = tuple(StepState())
+_COMMON = _STEP_NAMES.index("epoch")  # the fields before it are those of a step without trouble
+_UNTROUBLED = tuple(UNTOUCHED[_COMMON:])
 _STEP_STATUSES = {status.value: status for status in StepStatus}
 _TASK_STATUSES = {status.value: status for status in TaskStatus}
 
@@ -96,14 +105,7 @@ def decode_event(kind: str, at: int, data: bytes) -> e.Event:
 
 
 def encode_task(task: Task) -> bytes:
-    steps = {
-        step: {
-            name: value
-            for name, value, default in zip(_STEP_NAMES, state, _STEP_DEFAULTS, strict=True)
-            if value is not default
-        }
-        for step, state in task.steps.items()
-    }
+    steps = {step: _encode_step(state) for step, state in task.steps.items()}
     return orjson.dumps(
         {
             "reason": task.reason,
@@ -112,6 +114,17 @@ def encode_task(task: Task) -> bytes:
             "steps": steps,
         }
     )
+
+
+def _encode_step(state: StepState) -> dict[str, Any]:
+    if state is UNTOUCHED:
+        return {}
+    used = _COMMON if state[_COMMON:] == _UNTROUBLED else None
+    return {
+        name: value
+        for name, value, default in zip(_STEP_NAMES, state[:used], UNTOUCHED, strict=False)
+        if value is not default
+    }
 
 
 def decode_task(status: str, version: int, state: bytes) -> Task:
@@ -129,6 +142,8 @@ def decode_task(status: str, version: int, state: bytes) -> Task:
 
 
 def _decode_step(values: dict[str, Any]) -> StepState:
+    if not values:
+        return UNTOUCHED
     if "status" in values:
         values["status"] = _STEP_STATUSES[values["status"]]
     if "claim" in values:

@@ -98,23 +98,23 @@ class StepState(NamedTuple):
 
     status: StepStatus = StepStatus.WAITING
     attempt: int = 0
-    epoch: int = 0
+    actions: int = 0
+    scheduled_at: int = 0
     dispatched_at: int = 0
+    known: bool = False
+    result: Any = None
+    epoch: int = 0
     started_at: int = 0
     heartbeat_at: int = 0
     retry_at: int = 0
-    scheduled_at: int = 0
     stop_by: int = 0
     spent: int = 0
-    actions: int = 0
     uncertain: bool = False
-    known: bool = False
     empty: bool = False
     doubted: int = 0
     claims: int = 0
     claim: Claim | None = None
     error: Failure | None = None
-    result: Any = None
 
     @property
     def phase(self) -> Phase:
@@ -123,6 +123,10 @@ class StepState(NamedTuple):
     @property
     def outstanding(self) -> bool:
         return self.dispatched_at > 0
+
+
+UNTOUCHED = StepState()
+"""A step that waits; one value for all of them."""
 
 
 class Task(NamedTuple):
@@ -149,7 +153,7 @@ class Task(NamedTuple):
 
 def unborn(definition: Definition) -> Task:
     """The state before a task's first event."""
-    return Task(TaskStatus.RUNNING, 0, dict.fromkeys(definition.steps, StepState()))
+    return Task(TaskStatus.RUNNING, 0, dict.fromkeys(definition.steps, UNTOUCHED))
 
 
 def may_need_compensation(definition: Definition, task: Task, step: str) -> bool:
