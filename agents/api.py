@@ -8,7 +8,14 @@ from typing import TypeVar
 import orjson
 from headway.agents import payloads
 from headway.agents.connection import Connection
-from headway.agents.errors import Conflict, InvalidInput, NotFound, Refused, Unavailable
+from headway.agents.errors import (
+    Conflict,
+    HeadwayError,
+    InvalidInput,
+    NotFound,
+    Refused,
+    Unavailable,
+)
 from headway.agents.messages import describe
 from headway.agents.patience import patiently
 from headway.agents.subjects import api_subject
@@ -93,9 +100,13 @@ class Api:
             ) from error
 
 
-def _error(code_text: str, title: str, body: bytes) -> Exception:
+def _error(code_text: str, title: str, body: bytes) -> HeadwayError:
     code = int(code_text) if code_text.isdigit() else 500
-    reason = _detail(body) or title or f"the coordinator answered {code}"
+    return error_of(code, _detail(body) or title or f"the coordinator answered {code}")
+
+
+def error_of(code: int, reason: str) -> HeadwayError:
+    """Our error for an HTTP-like code and its reason."""
     if code >= 500:
         return Unavailable(reason)
     if code in (413, 422):

@@ -3,6 +3,7 @@
 async with await Client.connect("nats://localhost:4222") as client:
     receipt = await client.submit("refund", {"order": "A-17"})
     view = await client.result(receipt.task, timeout=60)
+    view = await client.run("refund", {"order": "A-18"}, timeout=60)  # both in one
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from uuid import UUID
 from headway.agents.api import TIMEOUT_S
 from headway.agents.connection import connect
 from headway.agents.errors import InvalidInput
+from headway.agents.identity import new_task_id
 from headway.agents.messages import describe
 from headway.agents.reading import Reading
 from headway.agents.submission import Submissions
@@ -53,6 +55,25 @@ class Client(Submissions, Reading):
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.close()
+
+    async def run(
+        self,
+        saga: str,
+        input: Any,
+        *,
+        task: UUID | None = None,
+        attributes: dict[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> TaskView:
+        """Submit a task and wait until it is settled: `submit`, then `result`, in one.
+
+        Listens for the end before it submits, and so hears of it as soon as anybody.
+        """
+        task = task or new_task_id()
+        async with self.end_of(task) as ended:
+            await self.submit(saga, input, task=task, attributes=attributes)
+            await ended(timeout)
+        return await self.result(task, timeout=timeout)
 
     async def register(self, saga: bytes | SagaDefinition) -> SagaView:
         """Register a saga's definition; again is harmless.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from uuid import UUID
@@ -109,6 +109,19 @@ class Reading(Api):
                         await asyncio.sleep(POLL_S)
         except TimeoutError:
             raise Unavailable(f"task {task} is not settled after {timeout:g} s") from None
+
+    @asynccontextmanager
+    async def end_of(self, task: UUID) -> AsyncIterator[Callable[[float | None], Awaitable[None]]]:
+        """Listens for the end of a task that may not exist yet.
+
+        Gives what waits for news of it, so many seconds or POLL_S at most: no news is no proof.
+        """
+        async with self._news(feed_of_task(str(task)), SETTLED.__contains__) as news:
+
+            async def ended(timeout: float | None) -> None:
+                await _wait(news, min(POLL_S, POLL_S if timeout is None else timeout))
+
+            yield ended
 
     async def results(self, tasks: Iterable[UUID]) -> AsyncIterator[TaskView]:
         """Each of `tasks` once it is settled, in the order in which that is noticed."""

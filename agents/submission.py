@@ -6,23 +6,27 @@ The submitter makes the task's id, so submitting again (after a timeout, by a re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
 from headway.agents import payloads
-from headway.agents.api import Api
+from headway.agents.api import Api, error_of
 from headway.agents.errors import HeadwayError, InvalidInput, Refused, Unavailable
 from headway.agents.identity import new_task_id
 from headway.agents.messages import INLINE_MAX_BYTES, INPUT_MAX_BYTES, SPEC_VERSION
 from headway.agents.subjects import SubjectError, task_subject, token
-from headway.agents.views import SubmitReceipt
+from headway.agents.views import SubmitManyReply, SubmitReceipt
 from headway.agents.wire import NO_STREAM, UNCONFIRMED
 from pydantic import TypeAdapter
 
-AT_ONCE = 256  # submissions on their way at any time
+AT_ONCE = 256  # plain publications on their way at any time
+CHUNK = 64  # submissions in one request
+CHUNKS_AT_ONCE = 4
+CHUNK_INPUT_MAX_BYTES = 4_096  # larger inputs are submitted one by one
 TASK_EVENT = "headway.task"
 SOURCE = "/headway/client"
 
@@ -30,6 +34,15 @@ Progress = Callable[[int], None]  # is told how many are done
 R = TypeVar("R")
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """One of many submissions, by its place."""
+
+    number: int
+    task: UUID
+    input: Any
 
 
 class Submissions(Api):
@@ -49,11 +62,10 @@ class Submissions(Api):
         Raises InvalidInput (also from the saga's own schema), NotFound for an unknown saga,
         Conflict if `task` was submitted with another body, Unavailable if nobody answers.
         """
-        body, task = _encode(input), task or new_task_id()
-        request: dict[str, Any] = {"saga": saga, "task": task, "attributes": attributes or {}}
+        task = task or new_task_id()
+        request = await self._request(saga, _encode(input), task, attributes)
         if version is not None:
             request["version"] = version
-        request |= await self._carried(task, body, "input")
         return await self.ask("submit", orjson.dumps(request), SubmitReceipt)
 
     async def publish(self, saga: str, input: Any, *, task: UUID | None = None) -> UUID:
@@ -94,10 +106,67 @@ class Submissions(Api):
     ) -> list[SubmitReceipt | HeadwayError]:
         """Submit each of `inputs`, many at a time; a receipt or an error each, in order."""
 
-        async def one(input: Any) -> SubmitReceipt:
-            return await self.submit(saga, input, attributes=attributes)
+        pending = [_Pending(number, new_task_id(), each) for number, each in enumerate(inputs)]
+        outcomes: dict[int, SubmitReceipt | HeadwayError] = {}
+        chunks = iter([pending[at : at + CHUNK] for at in range(0, len(pending), CHUNK)])
 
-        return await _many(one, inputs, progress)
+        async def lane() -> None:
+            for chunk in chunks:  # shared: each lane takes the next
+                outcomes.update(await self._submit_chunk(saga, chunk, attributes))
+                if progress is not None:
+                    progress(len(outcomes))
+
+        async with asyncio.TaskGroup() as lanes:
+            for _ in range(CHUNKS_AT_ONCE):
+                lanes.create_task(lane())
+        return [outcomes[number] for number in range(len(pending))]
+
+    async def _submit_chunk(
+        self, saga: str, chunk: Sequence[_Pending], attributes: dict[str, str] | None
+    ) -> dict[int, SubmitReceipt | HeadwayError]:
+        """Hand in a chunk with one request; what is large or not accepted now goes alone."""
+        outcomes: dict[int, SubmitReceipt | HeadwayError] = {}
+        together: list[tuple[_Pending, dict[str, Any]]] = []
+        alone: list[_Pending] = []
+        for each in chunk:
+            try:
+                body = _encode(each.input)
+            except InvalidInput as error:
+                outcomes[each.number] = error
+                continue
+            if len(body) > CHUNK_INPUT_MAX_BYTES:
+                alone.append(each)
+            else:
+                request = await self._request(saga, body, each.task, attributes)
+                together.append((each, request))
+        if together:
+            message = orjson.dumps({"tasks": [request for _, request in together]})
+            reply = await self.ask("submit.many", message, SubmitManyReply)
+            for (each, _), outcome in zip(together, reply.outcomes, strict=True):
+                problem = outcome.problem
+                if outcome.receipt is not None:
+                    outcomes[each.number] = outcome.receipt
+                elif problem is not None and problem.status < 500:
+                    outcomes[each.number] = error_of(problem.status, problem.detail)
+                else:
+                    alone.append(each)
+        for each in alone:
+            outcomes[each.number] = await self._submit_alone(saga, each, attributes)
+        return outcomes
+
+    async def _submit_alone(
+        self, saga: str, each: _Pending, attributes: dict[str, str] | None
+    ) -> SubmitReceipt | HeadwayError:
+        try:
+            return await self.submit(saga, each.input, task=each.task, attributes=attributes)
+        except HeadwayError as error:
+            return error
+
+    async def _request(
+        self, saga: str, body: bytes, task: UUID, attributes: dict[str, str] | None
+    ) -> dict[str, Any]:
+        carried = await self._carried(task, body, "input")
+        return {"saga": saga, "task": task, "attributes": attributes or {}, **carried}
 
     async def publish_many(
         self, saga: str, inputs: Iterable[Any], *, progress: Progress | None = None

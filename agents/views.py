@@ -30,11 +30,20 @@ ENDED: frozenset[str] = frozenset({"succeeded", "compensated"})
 PARKED: frozenset[str] = frozenset({"parked", "failed_to_compensate"})
 
 PAGE_LIMIT_MAX = 500
+SUBMIT_MANY_MAX = 256  # tasks in one request
 Number = Annotated[int, Field(ge=0, le=2_147_483_647)]  # of a version, an attempt, an epoch …
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+class Problem(_Model):
+    """RFC 9457, as far as it applies here."""
+
+    title: str
+    detail: str
+    status: int
 
 
 class SubmitRequest(_Model):
@@ -54,6 +63,25 @@ class SubmitReceipt(_Model):
     saga: str
     version: int
     created: bool
+
+
+class SubmitManyRequest(_Model):
+    """submit.many: each is accepted or refused by itself."""
+
+    tasks: list[SubmitRequest] = Field(min_length=1, max_length=SUBMIT_MANY_MAX)
+
+
+class SubmitOutcome(_Model):
+    """A receipt, or why there is none."""
+
+    receipt: SubmitReceipt | None = None
+    problem: Problem | None = None
+
+
+class SubmitManyReply(_Model):
+    """The outcomes, in the order of the tasks."""
+
+    outcomes: list[SubmitOutcome]
 
 
 class FailureView(_Model):
@@ -247,11 +275,3 @@ class AgentView(_Model):
 
 class AgentList(_Model):
     agents: list[AgentView]
-
-
-class Problem(_Model):
-    """RFC 9457, as far as it applies here."""
-
-    title: str
-    detail: str
-    status: int

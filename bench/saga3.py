@@ -139,6 +139,7 @@ async def measure(client: Client, watch: Watch, tasks: int, rounds: int) -> Repo
         await client.connection.wire.subscribe(f"hw.feed.*.*.{kind}", ended.count)
     orders = [{"order": number} for number in range(tasks)]
     await burst(watch, WARM_UP_TASKS, ended, lambda: many(client, "saga3", orders[:WARM_UP_TASKS]))
+    report.one_at_a_time_ms = await one_at_a_time(client, 200)
     for _ in range(rounds):
         report.published.append(
             await burst(watch, tasks, ended, lambda: many(client, "saga3", orders))
@@ -150,7 +151,6 @@ async def measure(client: Client, watch: Watch, tasks: int, rounds: int) -> Repo
         report.compensated.append(
             await burst(watch, len(half), ended, partial(many, client, "saga3-undone", half))
         )
-    report.one_at_a_time_ms = await one_at_a_time(client, 200)
     report.memory_mib = watch.memory_mib()
     return report
 
@@ -164,8 +164,7 @@ async def one_at_a_time(client: Client, count: int) -> dict[str, float]:
     took: list[float] = []
     for number in range(count):
         began = time.perf_counter()
-        receipt = await client.submit("saga3", {"order": number})
-        view = await client.result(receipt.task, timeout=RUN_TIMEOUT_S)
+        view = await client.run("saga3", {"order": number}, timeout=RUN_TIMEOUT_S)
         took.append((time.perf_counter() - began) * 1000)
         assert view.status == "succeeded", view
     return {"p50": round(median(took), 2), "p99": round(quantiles(took, n=100)[98], 2)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 import orjson
@@ -19,7 +19,7 @@ from headway.agents.identity import new_task_id
 from headway.agents.payloads import PayloadLost
 from headway.agents.subjects import TOKEN
 from headway.coordinator import portraits, submissions
-from headway.coordinator.errors import BusUnavailable, Refusal
+from headway.coordinator.errors import BusUnavailable, Refusal, StoreUnavailable
 from headway.coordinator.intake import Answer, Item
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded, NewTask
@@ -93,12 +93,12 @@ class TaskOperations:
         _check_attributes(request.attributes)
         if TOKEN.fullmatch(request.saga) is None:
             raise Refusal(f"there is no saga {request.saga!r}; its name cannot be one", 404)
-        body = await self._input(request)
+        body, content = await self._input(request)
         new = NewTask(
             request.task or new_task_id(),
             request.saga,
             body,
-            submissions.digest(request.saga, body),
+            submissions.digest(request.saga, content),
             request.version,
             request.attributes,
         )
@@ -111,11 +111,15 @@ class TaskOperations:
             created=answer.changed,
         )
 
+    async def submit_many(self, request: views.SubmitManyRequest) -> views.SubmitManyReply:
+        outcomes = await asyncio.gather(*(self._outcome(each) for each in request.tasks))
+        return views.SubmitManyReply(outcomes=list(outcomes))
+
     async def get(self, request: views.TaskRequest) -> views.TaskView:
         loaded = (await self._store.read([request.task])).get(request.task)
         if loaded is None:
             raise Refusal(f"there is no task {request.task}", 404)
-        return self._view(loaded)
+        return portraits.task_view(loaded, self._around.roll.instances())
 
     async def list(self, request: views.ListRequest) -> views.TaskPage:
         statuses = [str(status) for status in request.status]
@@ -185,24 +189,36 @@ class TaskOperations:
             return views.ClaimReply(granted=False, reason=reason)
         return views.ClaimReply(granted=True, epoch=answer.task.task.steps[request.step].epoch)
 
-    async def _change(self, request: views.TaskRequest, happened: i.Input) -> views.TaskView:
-        return self._view(_accepted(await self._around.ask(request.task, happened)))
+    async def _outcome(self, request: views.SubmitRequest) -> views.SubmitOutcome:
+        try:
+            return views.SubmitOutcome(receipt=await self.submit(request))
+        except Refusal as refusal:
+            code, reason = refusal.code, refusal.reason
+        except (StoreUnavailable, BusUnavailable) as error:
+            code, reason = 503, str(error)
+        except TimeoutError:
+            code, reason = 503, "the coordinator is too busy or cannot commit"
+        problem = views.Problem(title="not accepted", detail=reason, status=code)
+        return views.SubmitOutcome(problem=problem)
 
-    async def _input(self, request: views.SubmitRequest) -> bytes:
+    async def _change(self, request: views.TaskRequest, happened: i.Input) -> views.TaskView:
+        loaded = _accepted(await self._around.ask(request.task, happened))
+        return portraits.task_view(loaded, self._around.roll.instances())
+
+    async def _input(self, request: views.SubmitRequest) -> tuple[bytes, Any]:
+        """The input as JSON and as a value."""
         if not request.dataref:
             try:
-                return orjson.dumps(request.input)
+                return orjson.dumps(request.input), request.input
             except TypeError as error:
                 raise Refusal(f"input: {error}", 422) from error
         try:
-            return await self._around.fetch_payload(request.dataref, request.datadigest)
+            body = await self._around.fetch_payload(request.dataref, request.datadigest)
         except PayloadLost as error:
             raise Refusal(str(error), 422) from error
         except Unavailable as error:
             raise BusUnavailable(str(error)) from error
-
-    def _view(self, loaded: Loaded) -> views.TaskView:
-        return portraits.task_view(loaded, self._around.roll.instances())
+        return body, submissions.read_json(body)
 
 
 def _accepted(answer: Answer) -> Loaded:

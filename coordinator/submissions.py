@@ -52,7 +52,7 @@ def parse(subject: str, headers: dict[str, str], body: bytes) -> Published:
     if TOKEN.fullmatch(saga) is None:
         raise Refusal("the saga's name in the subject is not one")
     name = next((headers[key] for key in _ID_HEADERS if headers.get(key)), "")
-    content = _json(body)
+    content = read_json(body)
     if "ce-specversion" not in headers and _is_structured(content):
         return _structured(saga, name, content)
     return Published(saga, name, body)
@@ -65,18 +65,24 @@ def new_task(published: Published, data: bytes, stored: Stored) -> NewTask:
     else:
         task = task_id_from_sequence(stored.stream_created, stored.sequence, stored.at_ms)
     return NewTask(
-        task, published.saga, data, digest(published.saga, data), None, published.attributes
+        task,
+        published.saga,
+        data,
+        digest(published.saga, read_json(data)),
+        None,
+        published.attributes,
     )
 
 
-def digest(saga: str, task_input: bytes) -> bytes:
-    """What tells two submissions of one id apart: SHA-256 over the saga and the input's bytes,
-    in a form in which neither white space nor the order of keys matters."""
-    canonical = orjson.dumps(_json(task_input), option=orjson.OPT_SORT_KEYS)
+def digest(saga: str, content: Any) -> bytes:
+    """What tells two submissions of one id apart: SHA-256 over the saga and the input as JSON, in a
+    form in which neither white space nor the order of keys matters."""
+    canonical = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(saga.encode() + b"\0" + canonical).digest()
 
 
-def _json(body: bytes) -> Any:
+def read_json(body: bytes) -> Any:
+    """The value of an input; Refusal if it is too large or not JSON."""
     if len(body) > INPUT_MAX_BYTES:
         raise Refusal(
             f"the input has {len(body)} bytes; the limit is {INPUT_MAX_BYTES} (1 MiB): "

@@ -13,13 +13,13 @@ import orjson
 import pytest
 from harness.eventually import eventually
 from harness.services import RunningNats
-from headway.agents import payloads
+from headway.agents import payloads, views
 from headway.agents.client import Client
 from headway.agents.connection import Connection, connect
 from headway.agents.errors import Conflict, InvalidInput, NotFound, Refused, Unavailable
 from headway.agents.identity import new_task_id
 from headway.agents.subjects import PAYLOADS_BUCKET, TASKS, TASKS_STREAM, feed_subject
-from headway.agents.views import SubmitReceipt, TaskView
+from headway.agents.views import SubmitManyReply, SubmitOutcome, SubmitReceipt, TaskView
 from nats.aio.msg import Msg
 from pydantic import BaseModel
 
@@ -230,18 +230,35 @@ async def test_a_saga_name_that_cannot_be_a_subject_is_refused(client: Client, s
 async def test_many_are_submitted_in_order_and_one_bad_does_not_stop_the_rest(
     api: FakeApi, client: Client
 ) -> None:
-    api.answers["submit"] = lambda request: (
-        Problem(422, "id") if request["input"] == 3 else receipt_for(request)
-    )
+    def outcome(request: dict[str, Any]) -> SubmitOutcome:
+        if request["input"] == 3:
+            refused = views.Problem(title="no", detail="id", status=422)
+            return SubmitOutcome(problem=refused)
+        if request["input"] == 4:
+            return SubmitOutcome(problem=views.Problem(title="no", detail="later", status=503))
+        return SubmitOutcome(receipt=receipt_for(request))
+
+    def reply(request: dict[str, Any]) -> SubmitManyReply:
+        return SubmitManyReply(outcomes=[outcome(each) for each in request["tasks"]])
+
+    api.answers |= {"submit.many": reply, "submit": receipt_for}
     done: list[int] = []
     outcomes = await client.submit_many("refund", [*range(300), object()], progress=done.append)
     assert len(outcomes) == 301
-    assert [type(each) for each in outcomes].count(InvalidInput) == 2
-    assert isinstance(outcomes[3], InvalidInput)
-    by_input = {request["input"]: request["task"] for _, request in api.asked}
-    assert isinstance(outcomes[299], SubmitReceipt)
-    assert str(outcomes[299].task) == by_input[299]
-    assert done == list(range(1, 302))
+    assert {at for at, each in enumerate(outcomes) if isinstance(each, InvalidInput)} == {3, 300}
+    asked = [
+        each
+        for operation, request in api.asked
+        for each in (request["tasks"] if operation == "submit.many" else [request])
+    ]
+    by_input = {each["input"]: each["task"] for each in asked}
+    assert [operation for operation, _ in api.asked].count("submit") == 1  # the one for later
+    for at in (4, 299):
+        receipt = outcomes[at]
+        assert isinstance(receipt, SubmitReceipt)
+        assert str(receipt.task) == by_input[at]
+    assert done == sorted(done)
+    assert done[-1] == 301
 
 
 async def test_many_are_published(client: Client) -> None:

@@ -369,3 +369,30 @@ async def agents_with(client, *, queued: int | None = None, instances: int = 0):
         for view in found
         if (queued is None or view.queued == queued) and len(view.instances) >= instances
     ]
+
+
+async def test_running_a_task_is_submitting_it_and_waiting_for_its_end(client, nats_url):
+    made = shop()
+    async with working(nats_url, made.agent):
+        view = await client.run("linear", {"number": 3}, timeout=10)
+        assert view.status == "succeeded"
+        with pytest.raises(InvalidInput, match="number"):
+            await client.run("linear", {}, timeout=10)
+
+
+async def test_many_submissions_are_each_accepted_or_refused_by_themselves(client):
+    inputs = [{"number": n} for n in range(300)]
+    inputs[7] = {"number": "seven"}
+    inputs[150] = {"number": 150, "text": "x" * 10_000}
+    inputs[151] = {"number": 151, "text": "x" * 1_048_576}
+    inputs[299] = {"number": object()}
+    told: list[int] = []
+    outcomes = await client.submit_many("linear", inputs, progress=told.append)
+    refused = {number for number, each in enumerate(outcomes) if isinstance(each, Exception)}
+    assert refused == {7, 151, 299}
+    assert all(isinstance(outcomes[number], InvalidInput) for number in refused)
+    assert told[-1] == 300
+    tasks = {each.task for number, each in enumerate(outcomes) if number not in refused}
+    assert len(tasks) == 297
+    listed = (await client.list(limit=500)).tasks
+    assert {row.task for row in listed} == tasks
