@@ -101,7 +101,7 @@ class Coordinator:
         bus = Bus(connection)
         self._topology = topology = Topology(connection, self._settings.replicas)
         sweep = Sweep(store, topology, put, now_ms, self._rng)
-        engine = Engine(store, store.sagas, bus, InputCheck().check, sweep.suspect)
+        engine = Engine(store, store.sagas, bus, InputCheck().check, sweep.suspect, put)
         self._batches = Batches(self._intake, engine, self._freed)
         inlets = Inlets(bus, put, wire.publish, now_ms, self._rng)
         catalogue = Catalogue(store, topology, roll, now_ms)

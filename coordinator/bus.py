@@ -20,7 +20,7 @@ from headway.agents.messages import INLINE_MAX_BYTES
 from headway.coordinator.commands import Outgoing
 from headway.coordinator.decisions import Decision
 from headway.coordinator.errors import BusUnavailable
-from headway.coordinator.jetstream import JetStreamError, remove
+from headway.coordinator.jetstream import JetStreamError, ask, remove
 from headway.sagas.actions import Stop
 
 _LOG = logging.getLogger(__name__)
@@ -53,13 +53,17 @@ class Bus:
                 stored.append(body is not None and error is None)
         return stored
 
-    async def withdraw(self, taken: Sequence[str]) -> None:
-        """Remove commands that are no longer wanted, as far as they are still there."""
-        for subject in taken:
+    async def withdraw(self, commands: Sequence[str]) -> set[str]:
+        """Remove commands that are no longer wanted, as far as they are still there; returns those
+        that no agent ever had."""
+        unbegun: set[str] = set()
+        for subject in commands:
             try:
-                await remove(self._wire, subjects.COMMANDS_STREAM, subject)
+                if await self._removed_unbegun(subject):
+                    unbegun.add(subject)
             except (BusUnavailable, JetStreamError) as error:
                 _LOG.info("a command could not be withdrawn and will be found stale: %s", error)
+        return unbegun
 
     def stop(self, agent: str, task: UUID, stop: Stop) -> None:
         """Hint to a running handler; lossy."""
@@ -110,6 +114,16 @@ class Bus:
             _LOG.warning("a command's payload could not be stored: %s", error)
             return None
         return command.body_by_reference(ref, digest)
+
+    async def _removed_unbegun(self, subject: str) -> bool:
+        """Remove a command; whether its consumer had not got as far, and now never will."""
+        sequence = await remove(self._wire, subjects.COMMANDS_STREAM, subject)
+        if sequence is None:
+            return False
+        agent = subjects.parse_command_subject(subject).agent
+        info = await ask(self._wire, f"CONSUMER.INFO.{subjects.COMMANDS_STREAM}.{agent}")
+        begun: int = info["delivered"]["stream_seq"]
+        return sequence > begun
 
     async def _replace(self, subject: str, body: bytes) -> bool:
         try:

@@ -26,7 +26,8 @@ from headway.coordinator.recent import Recent
 from headway.coordinator.records import Change, Loaded
 from headway.sagas.actions import Dispatch, Stop, Withdraw
 from headway.sagas.definition import Definition
-from headway.sagas.task import TaskStatus
+from headway.sagas.inputs import Failed
+from headway.sagas.task import Failure, Task, TaskStatus
 
 BATCH_MAX = 256  # items in one unit of work
 CONFLICT_ROUNDS_MAX = 8  # after so many lost races the items are left to come again
@@ -50,7 +51,7 @@ class Transport(Protocol):
     """What carries commands and news (the bus)."""
 
     async def dispatch(self, commands: Sequence[Outgoing]) -> list[bool]: ...
-    async def withdraw(self, subjects: Sequence[str]) -> None: ...
+    async def withdraw(self, commands: Sequence[str]) -> set[str]: ...
     def stop(self, agent: str, task: UUID, stop: Stop) -> None: ...
     def announce(self, decision: Decision, kind: str) -> None: ...
 
@@ -70,13 +71,16 @@ class Engine:
         transport: Transport,
         check: CheckInput,
         look_after: Callable[[UUID], None],
+        put: Callable[[Item], None],
     ) -> None:
-        """`look_after` is told tasks whose dispatches may have been cut short."""
+        """`look_after` is told tasks whose dispatches may have been cut short; `put` takes what is
+        found out while performing."""
         self._truth = truth
         self._sagas = sagas
         self._transport = transport
         self._check = check
         self._look_after = look_after
+        self._put = put
         self._recent = Recent()
 
     async def commit(self, items: Sequence[Item]) -> Committed:
@@ -206,33 +210,49 @@ class Engine:
 
     async def _publish(self, decisions: Sequence[Decision]) -> set[UUID]:
         """Withdraw, dispatch, hint; returns the tasks whose commands are not known to be stored."""
-        withdrawn: list[str] = []
+        withdrawn: dict[str, tuple[Decision, str]] = {}
         commands: list[Outgoing] = []
         for decision in decisions:
+            task, definition = decision.task, decision.definition
             for action in decision.actions:
-                assert decision.definition is not None
-                assert decision.task is not None
-                step = decision.definition.steps[action.step]
+                assert definition is not None
+                assert task is not None
+                step = definition.steps[action.step]
                 match action:
                     case Dispatch():
-                        if _still_wanted(decision, action):
+                        if _still_wanted(task, action):
                             commands.append(
-                                command(
-                                    decision.id,
-                                    decision.definition,
-                                    decision.task,
-                                    decision.input,
-                                    action,
-                                )
+                                command(decision.id, definition, task, decision.input, action)
                             )
                     case Withdraw():
-                        withdrawn.append(subject_of(decision.id, step, action.phase))
+                        subject = subject_of(decision.id, step, action.phase)
+                        withdrawn[subject] = decision, step.name
                     case Stop():
                         self._transport.stop(step.agent, decision.id, action)
         if withdrawn:
-            await self._transport.withdraw(withdrawn)
+            for subject in await self._transport.withdraw(tuple(withdrawn)):
+                self._unbegun(*withdrawn[subject])
         stored = await self._transport.dispatch(commands) if commands else []
         return {sent.task for sent, ok in zip(commands, stored, strict=True) if not ok}
+
+    def _unbegun(self, decision: Decision, step: str) -> None:
+        """A running step was asked to stop before any agent had its command: it left nothing."""
+        assert decision.task is not None
+        state = decision.task.steps[step]
+        if decision.change is None or not state.stop_by:
+            return
+        why = Failure("Withdrawn", "withdrawn before an agent had it")
+        ended = Failed(
+            decision.change.at,
+            step,
+            state.phase,
+            state.attempt,
+            state.epoch,
+            why,
+            retryable=False,
+            no_effect=True,
+        )
+        self._put(Item(decision.id, ended, _nobody_waits))
 
     def _announce(self, decision: Decision) -> None:
         """Tell whoever watches; a repeated event of a settled task tells its end again."""
@@ -258,10 +278,9 @@ def _by_task(items: Sequence[Item]) -> dict[UUID, list[Item]]:
     return groups
 
 
-def _still_wanted(decision: Decision, dispatch: Dispatch) -> bool:
+def _still_wanted(task: Task, dispatch: Dispatch) -> bool:
     """A later item of the same batch may have ended the attempt again."""
-    assert decision.task is not None
-    state = decision.task.steps[dispatch.step]
+    state = task.steps[dispatch.step]
     return (
         state.outstanding
         and state.phase is dispatch.phase
@@ -310,3 +329,7 @@ def _refused(decision: Decision, reason: str) -> Decision:
         (item, refusal, False) for item, _, _ in decision.answers
     )
     return decision._replace(change=None, actions=(), answers=answers)
+
+
+def _nobody_waits(_answer: Answer) -> None:
+    """What the engine found out itself needs no answer."""

@@ -52,17 +52,19 @@ async def last_sequence(wire: Wire, stream: str, subject: str) -> int | None:
     return sequence
 
 
-async def remove(wire: Wire, stream: str, subject: str) -> None:
-    """Remove the newest message on a subject, if there is one.
+async def remove(wire: Wire, stream: str, subject: str) -> int | None:
+    """Remove the newest message on a subject; returns its sequence, or None if there was none.
 
     Not by a purge: nats-server 2.15.1 moves a consumer's ack floor over older messages that are
     still pending when a pending one is purged by subject, and never delivers those again.
     """
     sequence = await last_sequence(wire, stream, subject)
     if sequence is None:
-        return
+        return None
     try:
         await ask(wire, f"STREAM.MSG.DELETE.{stream}", {"seq": sequence, "no_erase": True})
     except JetStreamError as error:
-        if error.code not in (MESSAGE_NOT_FOUND, SEQUENCE_NOT_FOUND):
-            raise
+        if error.code in (MESSAGE_NOT_FOUND, SEQUENCE_NOT_FOUND):
+            return None
+        raise
+    return sequence

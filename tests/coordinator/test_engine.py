@@ -39,7 +39,8 @@ class Remembering:
         self.sent += commands
         return [True] * len(commands)
 
-    async def withdraw(self, subjects: Sequence[str]) -> None: ...
+    async def withdraw(self, commands: Sequence[str]) -> set[str]:
+        return set(commands)
 
     def stop(self, agent: str, task: UUID, stop: Stop) -> None: ...
 
@@ -57,7 +58,10 @@ class Desk:
 
     def __post_init__(self) -> None:
         check = InputCheck().check
-        self.engine = Engine(self.store, self.store.sagas, self.bus, check, self.suspects.append)
+        self.found: list[Item] = []
+        self.engine = Engine(
+            self.store, self.store.sagas, self.bus, check, self.suspects.append, self.found.append
+        )
 
     async def handle(self, *items: Item) -> None:
         await self.engine.perform(await self.engine.commit(items))

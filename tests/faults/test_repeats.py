@@ -82,7 +82,7 @@ class Transport:
 
 async def test_a_commit_that_went_through_unheard_is_looked_after_when_tried_again():
     suspects = []
-    engine = Engine(truth := Truth(), truth, Transport(), CHECK, suspects.append)
+    engine = Engine(truth := Truth(), truth, Transport(), CHECK, suspects.append, suspects.append)
     items = [submitted()]
     try:
         await engine.commit(items)

@@ -78,6 +78,7 @@ DECLARE
     name text;
     made integer := 0;
 BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('headway.ensure_history_partitions'));
     FOR ahead IN 0..months LOOP
         first_day := (date_trunc('month', moment AT TIME ZONE 'UTC')
             + make_interval(months => ahead)) AT TIME ZONE 'UTC';
