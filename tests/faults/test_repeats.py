@@ -64,7 +64,7 @@ class Truth:
     async def load(self, ids):
         return {} if self.stored is None else {TASK: self.stored}
 
-    async def newest(self, sagas):
+    async def newest(self, sagas, *, fresh):
         return dict.fromkeys(sagas, SAGA)
 
     async def commit(self, changes):
