@@ -36,6 +36,7 @@ from pydantic import BaseModel, ValidationError
 _LOG = logging.getLogger(__name__)
 
 SERVICE = "headway"
+ANSWER_TIMEOUT_S = 10.0  # then nobody knows yet, and asking again is harmless
 REQUESTS_MAX = 4_096  # at once; more are told to come again
 
 Serve = Callable[[bytes], Awaitable[BaseModel]]
@@ -107,7 +108,8 @@ class Api:
 
     async def _serve(self, serve: Serve, request: Request) -> None:
         try:
-            answer = await serve(request.data)
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                answer = await serve(request.data)
             await request.respond(await self._encode(answer))
         except Refusal as refusal:
             await _respond_error(request, refusal.code, refusal.reason)

@@ -27,7 +27,6 @@ from headway.coordinator.store import Store
 from headway.sagas import inputs as i
 from headway.sagas.task import Claim, Phase
 
-ANSWER_TIMEOUT_S = 10.0
 ATTRIBUTES_MAX = 32
 ATTRIBUTE_MAX_CHARS = 256
 OPEN_STATUSES = frozenset({"running", "compensating", "parked", "failed_to_compensate"})
@@ -64,7 +63,7 @@ class Surroundings:
 
 
 def asking(put: Callable[[Item], None]) -> Ask:
-    """An `Ask` that hands items to `put`, which may raise. TimeoutError: nobody knows yet."""
+    """An `Ask` that hands items to `put`, which may raise."""
 
     async def ask(
         task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""
@@ -76,7 +75,7 @@ def asking(put: Callable[[Item], None]) -> Ask:
                 answered.set_result(answer)
 
         put(Item(task, happened, settle, new=new, agent=agent, at_commit=True))
-        return await asyncio.wait_for(answered, ANSWER_TIMEOUT_S)
+        return await answered
 
     return ask
 
@@ -196,8 +195,6 @@ class TaskOperations:
             code, reason = refusal.code, refusal.reason
         except (StoreUnavailable, BusUnavailable) as error:
             code, reason = 503, str(error)
-        except TimeoutError:
-            code, reason = 503, "the coordinator is too busy or cannot commit"
         problem = views.Problem(title="not accepted", detail=reason, status=code)
         return views.SubmitOutcome(problem=problem)
 
