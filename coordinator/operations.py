@@ -33,11 +33,11 @@ OPEN_STATUSES = frozenset({"running", "compensating", "parked", "failed_to_compe
 
 
 class Ask(Protocol):
-    """Puts something before the engine and waits for what is committed."""
+    """Puts something before the engine; the future has what came of it, once it is committed."""
 
-    async def __call__(
+    def __call__(
         self, task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""
-    ) -> Answer: ...
+    ) -> asyncio.Future[Answer]: ...
 
 
 class Unread(Protocol):
@@ -65,9 +65,9 @@ class Surroundings:
 def asking(put: Callable[[Item], None]) -> Ask:
     """An `Ask` that hands items to `put`, which may raise."""
 
-    async def ask(
+    def ask(
         task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""
-    ) -> Answer:
+    ) -> asyncio.Future[Answer]:
         answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
         def settle(answer: Answer) -> None:
@@ -75,7 +75,7 @@ def asking(put: Callable[[Item], None]) -> Ask:
                 answered.set_result(answer)
 
         put(Item(task, happened, settle, new=new, agent=agent, at_commit=True))
-        return await answered
+        return answered
 
     return ask
 
@@ -89,30 +89,23 @@ class TaskOperations:
         self._clock = around.clock
 
     async def submit(self, request: views.SubmitRequest) -> views.SubmitReceipt:
-        _check_attributes(request.attributes)
-        if TOKEN.fullmatch(request.saga) is None:
-            raise Refusal(f"there is no saga {request.saga!r}; its name cannot be one", 404)
-        body, content = await self._input(request)
-        new = NewTask(
-            request.task or new_task_id(),
-            request.saga,
-            body,
-            submissions.digest(request.saga, content),
-            request.version,
-            request.attributes,
-        )
-        answer = await self._around.ask(new.id, i.Submit(self._clock()), new=new)
-        loaded = _accepted(answer)
-        return views.SubmitReceipt(
-            task=new.id,
-            saga=loaded.definition.name,
-            version=loaded.definition.version,
-            created=answer.changed,
-        )
+        new = await self._new_task(request)
+        return _receipt(await self._around.ask(new.id, i.Submit(self._clock()), new=new))
 
     async def submit_many(self, request: views.SubmitManyRequest) -> views.SubmitManyReply:
-        outcomes = await asyncio.gather(*(self._outcome(each) for each in request.tasks))
-        return views.SubmitManyReply(outcomes=list(outcomes))
+        """All of them before the engine at once, each with an outcome of its own."""
+        asked: list[asyncio.Future[Answer] | views.SubmitOutcome] = []
+        for each in request.tasks:
+            try:
+                new = await self._new_task(each)
+                asked.append(self._around.ask(new.id, i.Submit(self._clock()), new=new))
+            except (Refusal, StoreUnavailable, BusUnavailable) as error:
+                asked.append(_problem(error))
+        outcomes = [
+            each if isinstance(each, views.SubmitOutcome) else _outcome(await each)
+            for each in asked
+        ]
+        return views.SubmitManyReply(outcomes=outcomes)
 
     async def get(self, request: views.TaskRequest) -> views.TaskView:
         loaded = (await self._store.read([request.task])).get(request.task)
@@ -188,15 +181,20 @@ class TaskOperations:
             return views.ClaimReply(granted=False, reason=reason)
         return views.ClaimReply(granted=True, epoch=answer.task.task.steps[request.step].epoch)
 
-    async def _outcome(self, request: views.SubmitRequest) -> views.SubmitOutcome:
-        try:
-            return views.SubmitOutcome(receipt=await self.submit(request))
-        except Refusal as refusal:
-            code, reason = refusal.code, refusal.reason
-        except (StoreUnavailable, BusUnavailable) as error:
-            code, reason = 503, str(error)
-        problem = views.Problem(title="not accepted", detail=reason, status=code)
-        return views.SubmitOutcome(problem=problem)
+    async def _new_task(self, request: views.SubmitRequest) -> NewTask:
+        """What is to be submitted; Refusal if it cannot be."""
+        _check_attributes(request.attributes)
+        if TOKEN.fullmatch(request.saga) is None:
+            raise Refusal(f"there is no saga {request.saga!r}; its name cannot be one", 404)
+        body, content = await self._input(request)
+        return NewTask(
+            request.task or new_task_id(),
+            request.saga,
+            body,
+            submissions.digest(request.saga, content),
+            request.version,
+            request.attributes,
+        )
 
     async def _change(self, request: views.TaskRequest, happened: i.Input) -> views.TaskView:
         loaded = _accepted(await self._around.ask(request.task, happened))
@@ -216,6 +214,29 @@ class TaskOperations:
         except Unavailable as error:
             raise BusUnavailable(str(error)) from error
         return body, submissions.read_json(body)
+
+
+def _receipt(answer: Answer) -> views.SubmitReceipt:
+    loaded = _accepted(answer)
+    return views.SubmitReceipt(
+        task=loaded.id,
+        saga=loaded.definition.name,
+        version=loaded.definition.version,
+        created=answer.changed,
+    )
+
+
+def _outcome(answer: Answer) -> views.SubmitOutcome:
+    try:
+        return views.SubmitOutcome(receipt=_receipt(answer))
+    except Refusal as refusal:
+        return _problem(refusal)
+
+
+def _problem(error: Refusal | StoreUnavailable | BusUnavailable) -> views.SubmitOutcome:
+    code = error.code if isinstance(error, Refusal) else 503
+    problem = views.Problem(title="not accepted", detail=str(error), status=code)
+    return views.SubmitOutcome(problem=problem)
 
 
 def _accepted(answer: Answer) -> Loaded:

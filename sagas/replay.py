@@ -38,6 +38,8 @@ def replay(definition: Definition, history: Iterable[e.Event]) -> Task:
 def fold(task: Task, event: e.Event) -> Task:
     """The state after `event`; its version is one more."""
     match event:
+        case e.AttemptDispatched() | e.StepCompleted():  # by far the most
+            return _step(task, event.step, _fold_step(task.steps[event.step], event))
         case e.TaskSubmitted():
             return _task(task)
         case e.TaskSucceeded():
