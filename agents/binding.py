@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, get_type_hints
 
-import orjson
+from headway.agents import plainjson
 from headway.agents.context import Context
 from headway.agents.errors import DeclarationError, HeadwayError, InvalidInput
 from headway.agents.messages import CommandData, Phase, describe
@@ -65,7 +65,7 @@ class Binding:
         """The result as JSON; raises InvalidResult."""
         try:
             plain = self.gives.dump_python(returned, mode="json", warnings="error")
-            return orjson.dumps(plain)
+            return plainjson.encode(plain, made_of=returned)
         except Exception as error:
             raise InvalidResult(
                 f"{self.name!r} returned something that cannot be stored as JSON: "

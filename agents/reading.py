@@ -13,7 +13,8 @@ from datetime import datetime
 from uuid import UUID
 
 from headway.agents.api import Api
-from headway.agents.errors import NotFound, Unavailable
+from headway.agents.errors import InvalidInput, NotFound, Unavailable
+from headway.agents.messages import describe
 from headway.agents.subjects import FEED, feed_of_task
 from headway.agents.views import (
     ENDED,
@@ -28,7 +29,7 @@ from headway.agents.views import (
     TaskRequest,
     TaskView,
 )
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 POLL_S = 1.0
 POLLS_AT_ONCE = 64
@@ -191,7 +192,11 @@ class Reading(Api):
 
     async def saga(self, name: str, version: int | None = None) -> SagaView:
         """One saga with its definition; the newest version unless one is given."""
-        return await self.ask("saga.get", SagaRef(name=name, version=version), SagaView)
+        try:
+            wanted = SagaRef(name=name, version=version)
+        except ValidationError as error:
+            raise InvalidInput(describe(error)) from error
+        return await self.ask("saga.get", wanted, SagaView)
 
     async def agents(self) -> AgentList:
         """Which agents are there or are wanted, and what waits for each."""

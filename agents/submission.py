@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
-from headway.agents import payloads
+from headway.agents import payloads, plainjson
 from headway.agents.api import Api, error_of
 from headway.agents.errors import HeadwayError, InvalidInput, Refused, Unavailable
 from headway.agents.identity import new_task_id
@@ -211,7 +211,7 @@ async def _many(
 
 def _encode(input: Any) -> bytes:
     try:
-        body = orjson.dumps(_ANY.dump_python(input, mode="json"))
+        body = plainjson.encode(_ANY.dump_python(input, mode="json"), made_of=input)
     except Exception as error:
         raise InvalidInput(
             f"the input cannot be written as JSON: {type(error).__name__}: {error}"

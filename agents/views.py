@@ -240,7 +240,7 @@ class SagaView(_Model):
     version: int
     digest: str
     registered_at: datetime
-    definition: dict[str, Any] = Field(default_factory=dict)
+    definition: dict[str, Any] | None = None  # left out of lists
 
 
 class SagaList(_Model):

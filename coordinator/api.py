@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -110,7 +111,9 @@ class Api:
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 answer = await serve(request.data)
-            await request.respond(await self._encode(answer))
+            body = await self._encode(answer)
+            with suppress(ValueError):  # nobody waits for the answer: it was no request
+                await request.respond(body)
         except Refusal as refusal:
             await _respond_error(request, refusal.code, refusal.reason)
         except ValidationError as error:
@@ -145,7 +148,8 @@ def _typed(model: type[M], serve: Callable[[M], Awaitable[BaseModel]]) -> Serve:
 async def _respond_error(request: Request, code: int, reason: str) -> None:
     problem = views.Problem(title=_TITLES.get(code, "refused"), detail=reason, status=code)
     one_line = " ".join(reason.split())
-    await request.respond_error(str(code), one_line, problem.model_dump_json().encode())
+    with suppress(ValueError):  # nobody waits for the answer: it was no request
+        await request.respond_error(str(code), one_line, problem.model_dump_json().encode())
 
 
 _TITLES = {

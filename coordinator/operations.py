@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 import orjson
-from headway.agents import views
+from headway.agents import plainjson, views
 from headway.agents.errors import Unavailable
 from headway.agents.identity import new_task_id
 from headway.agents.payloads import PayloadLost
@@ -152,6 +152,10 @@ class TaskOperations:
         return await self._change(request, i.RetryStuck(self._clock(), request.by, request.reason))
 
     async def settle(self, request: views.SettleRequest) -> views.TaskView:
+        try:
+            plainjson.encode(request.result)
+        except plainjson.NotPlain as error:
+            raise Refusal(f"result: {error}", 422) from error
         happened = i.Settle(
             self._clock(),
             request.step,
@@ -197,6 +201,8 @@ class TaskOperations:
         )
 
     async def _change(self, request: views.TaskRequest, happened: i.Input) -> views.TaskView:
+        if "\0" in request.by + request.reason:
+            raise Refusal("by, reason: a NUL character cannot be stored", 422)
         loaded = _accepted(await self._around.ask(request.task, happened))
         return portraits.task_view(loaded, self._around.roll.instances())
 
@@ -204,8 +210,8 @@ class TaskOperations:
         """The input as JSON and as a value."""
         if not request.dataref:
             try:
-                return orjson.dumps(request.input), request.input
-            except TypeError as error:
+                return plainjson.encode(request.input), request.input
+            except plainjson.NotPlain as error:
                 raise Refusal(f"input: {error}", 422) from error
         try:
             body = await self._around.fetch_payload(request.dataref, request.datadigest)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-import orjson
-from headway.agents import messages
+from headway.agents import messages, plainjson
 from headway.agents.errors import InvalidInput
 from headway.agents.messages import Event, EventData, FailureData
 from headway.agents.subjects import parse_stored_event_subject
@@ -17,11 +16,6 @@ from headway.sagas.task import Failure, Phase
 
 ERROR_TYPE_MAX_CHARS = 200
 ERROR_MESSAGE_MAX_CHARS = 4_000
-
-
-_UNSTORABLE = EventData(
-    error=FailureData("InvalidResult", "the result has an integer over 64 bits", retryable=False)
-)
 
 
 def sender(subject: str, event: Event) -> tuple[str, UUID]:
@@ -52,9 +46,10 @@ def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
             return i.Started(at, event.step, phase, event.attempt, event.epoch)
         case messages.HEARTBEAT:
             return i.Heartbeat(at, event.step, phase, event.attempt, event.epoch)
-        case messages.COMPLETED if not _can_be_stored(data.result):
-            return _failed(event, _UNSTORABLE, at, jitter)
         case messages.COMPLETED:
+            unstorable = _unstorable(data.result)
+            if unstorable is not None:
+                return _failed(event, unstorable, at, jitter)
             return i.Succeeded(at, event.step, phase, event.attempt, data.result, data.empty)
         case messages.TIMED_OUT:
             return i.TimedOut(at, event.step, phase, event.attempt, event.epoch, jitter)
@@ -62,13 +57,19 @@ def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
             return _failed(event, data, at, jitter)
 
 
-def _can_be_stored(result: Any) -> bool:
-    """JSON from elsewhere may hold integers that our encoder does not take."""
+def _unstorable(result: Any) -> EventData | None:
+    """What to make of a result that cannot be kept as it is; None if it can."""
     try:
-        orjson.dumps(result)
-    except TypeError:
-        return False
-    return True
+        plainjson.encode(result)
+    except plainjson.NotPlain as error:
+        why = f"the result cannot be kept: {error}"
+        return EventData(error=FailureData("InvalidResult", why, retryable=False))
+    return None
+
+
+def _text(said: str, limit: int) -> str:
+    """An agent's words, so that PostgreSQL takes them."""
+    return said[:limit].replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _failed(event: Event, data: EventData, at: int, jitter: float) -> i.Failed:
@@ -81,7 +82,9 @@ def _failed(event: Event, data: EventData, at: int, jitter: float) -> i.Failed:
         Phase(event.phase),
         event.attempt,
         event.epoch,
-        Failure(error.type[:ERROR_TYPE_MAX_CHARS], error.message[:ERROR_MESSAGE_MAX_CHARS]),
+        Failure(
+            _text(error.type, ERROR_TYPE_MAX_CHARS), _text(error.message, ERROR_MESSAGE_MAX_CHARS)
+        ),
         error.retryable,
         error.noeffect,
         error.retryafterms if error.retryafterms >= 0 else None,

@@ -62,7 +62,7 @@ def saga_view(row: asyncpg.Record, *, whole: bool) -> views.SagaView:
         version=row["version"],
         digest=row["digest"],
         registered_at=row["registered_at"],
-        definition=orjson.loads(row["body"]) if whole else {},
+        definition=orjson.loads(row["body"]) if whole else None,
     )
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 import orjson
 from headway.agents.identity import task_id_from_name, task_id_from_sequence
 from headway.agents.messages import INPUT_MAX_BYTES
+from headway.agents.plainjson import DEPTH_MAX, NotPlain, check_depth
 from headway.agents.subjects import TOKEN, parse_task_subject
 from headway.coordinator.errors import Refusal
 from headway.coordinator.records import NewTask
@@ -90,7 +91,10 @@ def read_json(body: bytes) -> Any:
             413,
         )
     try:
+        check_depth(body, DEPTH_MAX + 1)  # a CloudEvent is one more around the input
         return orjson.loads(body)
+    except NotPlain as error:
+        raise Refusal(f"the input is {error}", 422) from error
     except orjson.JSONDecodeError as error:
         raise Refusal(f"the body is not JSON: {error.msg} at byte {error.pos}", 422) from error
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import orjson
 import pytest
 from headway.agents.identity import new_task_id
+from headway.agents.messages import COMPLETED, FAILED, Event, EventData, FailureData
 from headway.coordinator.commands import command
 from headway.coordinator.decisions import decide
 from headway.coordinator.errors import Refusal
 from headway.coordinator.intake import Intake, Item
+from headway.coordinator.outcomes import to_input
 from headway.coordinator.records import Loaded, NewTask
 from headway.coordinator.schemas import InputCheck
 from headway.sagas import Phase, Saga, Timeouts
@@ -155,3 +158,18 @@ def test_a_batch_may_hold_several_items_of_one_task_in_order():
     assert intake.take(3) == []
     intake.release([TASK])
     assert intake.take(3) == items[3:]
+
+
+def test_words_and_results_that_cannot_be_stored_are_made_so_or_become_a_failure():
+    def said(kind: str, data: EventData) -> i.Input:
+        event = Event("e", str(TASK), "a", "action", 1, 0, kind, "/s")
+        return to_input(event, data, 5, 0.0)
+
+    failed = said(FAILED, EventData(error=FailureData("T\0", "no\0thing")))
+    assert isinstance(failed, i.Failed)
+    assert failed.error.message == "no\N{REPLACEMENT CHARACTER}thing"
+    for result in (10**40, float("nan"), [[]] * 3 + [orjson.loads("[" * 70 + "]" * 70)]):
+        unstorable = said(COMPLETED, EventData(result=result))
+        assert isinstance(unstorable, i.Failed)
+        assert (unstorable.error.type, unstorable.retryable) == ("InvalidResult", False)
+    assert isinstance(said(COMPLETED, EventData(result={"a": None})), i.Succeeded)

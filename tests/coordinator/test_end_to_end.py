@@ -398,3 +398,44 @@ async def test_many_submissions_are_each_accepted_or_refused_by_themselves(clien
     assert len(tasks) == 297
     listed = (await client.list(limit=500)).tasks
     assert {row.task for row in listed} == tasks
+
+
+async def test_what_cannot_be_kept_as_json_is_refused_where_it_arises(client, nats_url):
+    nest = "[" * 70 + "]" * 70
+    for bad in (float("nan"), 10**40, orjson.loads(nest)):
+        with pytest.raises(InvalidInput):
+            await client.submit("linear", {"number": 1, "x": bad})
+    agent, bad_results = Agent("odd"), {"nan": [float("inf")], "deep": orjson.loads(nest)}
+
+    @agent.action("give")
+    async def give(ctx: Context, kind: str) -> object:
+        return bad_results[kind]
+
+    await registered(client, Saga("odd").step("give", "odd.give", read_only=True))
+    async with working(nats_url, agent):
+        for kind in bad_results:
+            view = await client.run("odd", kind, timeout=10)
+            assert view.status == "compensated"
+            assert "InvalidResult" in view.reason
+
+
+async def test_a_nul_in_somebodys_words_spoils_no_list(client, nats_url):
+    made = shop()
+    made.failing["a"] = Reject("no\0thing", kind="Od\0d")
+    async with working(nats_url, made.agent):
+        view = await client.run("linear", {"number": 1}, timeout=10)
+    assert "thing" in view.reason
+    assert "\0" not in view.reason
+    assert [row.reason for row in (await client.list()).tasks] == [view.reason]
+    with pytest.raises(InvalidInput, match="NUL"):
+        await client.cancel(view.task, reason="\0")
+
+
+async def test_what_is_published_on_the_api_without_asking_is_ignored(client, nats_url, caplog):
+    connection = await connect(nats_url, name="anybody")
+    for operation in ("submit", "get", "saga.register", "agents"):
+        connection.wire.publish(f"hw.api.{operation}", b"junk")
+    await connection.wire.flush()
+    assert (await client.health()).status == "ok"
+    await connection.close()
+    assert not [record for record in caplog.records if record.exc_info]

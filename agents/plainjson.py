@@ -1,0 +1,66 @@
+"""JSON as it is taken and kept here: finite numbers of at most 64 bits, and a limit to nesting.
+
+Other JSON cannot be handed on safely: NaN would quietly become null, and what one parser still
+reads another one refuses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from pydantic_core import to_json
+
+DEPTH_MAX = 64  # arrays and objects within each other
+
+
+class NotPlain(ValueError):
+    """A value or a text that is JSON elsewhere, or not at all; the text says why."""
+
+
+def encode(value: Any, *, made_of: Any = None) -> bytes:
+    """A value of JSON's types as JSON; NotPlain if it cannot be kept as it is.
+
+    `made_of` is what pydantic made it of, which has already turned NaN into None.
+    """
+    try:
+        body = orjson.dumps(value)
+    except TypeError as error:
+        raise NotPlain(str(error)) from error
+    if b"null" in body and not _is_finite(value if made_of is None else made_of):
+        raise NotPlain("a number is not finite")
+    check_depth(body)
+    return body
+
+
+def check_depth(body: bytes, limit: int = DEPTH_MAX) -> None:
+    """NotPlain if the JSON in `body` is nested more than `limit` deep."""
+    if body.count(b"[") + body.count(b"{") > limit and _depth(body) > limit:
+        raise NotPlain(f"nested more than {limit} deep")
+
+
+def _is_finite(value: Any) -> bool:
+    """orjson writes NaN and infinities as null; pydantic can write what no JSON parser reads."""
+    try:
+        orjson.loads(to_json(value, inf_nan_mode="constants"))
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _depth(body: bytes) -> int:
+    """How deep brackets nest outside of strings."""
+    deepest = depth = 0
+    in_string = escaped = False
+    for byte in body:
+        if in_string:
+            in_string = escaped or byte != 0x22  # a quote ends it
+            escaped = byte == 0x5C and not escaped  # a backslash
+        elif byte == 0x22:
+            in_string = True
+        elif byte in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in b"]}":
+            depth -= 1
+    return deepest
