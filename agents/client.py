@@ -73,7 +73,8 @@ class Client(Submissions, Reading):
         async with self.end_of(task) as ended:
             await self.submit(saga, input, task=task, attributes=attributes)
             await ended(timeout)
-        return await self.result(task, timeout=timeout)
+            view = await self.status(task)
+        return view if view.settled else await self.result(task, timeout=timeout)
 
     async def register(self, saga: bytes | SagaDefinition) -> SagaView:
         """Register a saga's definition; again is harmless.

@@ -35,6 +35,7 @@ from headway.sagas import Saga
 
 HERE = Path(__file__).parent
 WARM_UP_TASKS = 500
+HANDLERS = 256  # of each agent at a time
 RUN_TIMEOUT_S = 120.0
 AUDIT = """
 SELECT count(*) FILTER (WHERE t.status NOT IN ('succeeded', 'compensated')) AS open,
@@ -138,8 +139,9 @@ async def measure(client: Client, watch: Watch, tasks: int, rounds: int) -> Repo
     for kind in ("succeeded", "compensated"):
         await client.connection.wire.subscribe(f"hw.feed.*.*.{kind}", ended.count)
     orders = [{"order": number} for number in range(tasks)]
-    await burst(watch, WARM_UP_TASKS, ended, lambda: many(client, "saga3", orders[:WARM_UP_TASKS]))
+    await one_at_a_time(client, WARM_UP_TASKS // 10)
     report.one_at_a_time_ms = await one_at_a_time(client, 200)
+    await burst(watch, WARM_UP_TASKS, ended, lambda: many(client, "saga3", orders[:WARM_UP_TASKS]))
     for _ in range(rounds):
         report.published.append(
             await burst(watch, tasks, ended, lambda: many(client, "saga3", orders))
@@ -175,7 +177,7 @@ def agents(nats_url: str) -> Iterator[int]:
     command = [sys.executable, "-m", "headway.cli.main", "agent"]
     names = [f"saga3_agents:{name}" for name in ("first", "second", "third")]
     process = subprocess.Popen(
-        [*command, *names],
+        [*command, "--concurrency", str(HANDLERS), *names],
         cwd=HERE,
         env={**os.environ, "HEADWAY_NATS_URL": nats_url, "PYTHONSAFEPATH": "1"},
         stdout=subprocess.DEVNULL,

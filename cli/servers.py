@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from headway.agents import runner
+from headway.agents.worker import CONCURRENCY
 from headway.cli.addresses import data_directory
 from headway.cli.extras import load
 from headway.cli.terminal import PostgresUrl, Terminal, command
@@ -59,10 +60,14 @@ def agent(
         list[str],
         typer.Argument(metavar="MODULE:NAME...", help="Agents in Python, e.g. shop.pay:payments"),
     ],
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Handlers of one agent at a time.")
+    ] = CONCURRENCY,
 ) -> None:
     """Run agents in this process, until SIGTERM. Run as many of each as you like."""
     _log_to_standard_error()
-    runner.run([runner.load(one) for one in agents], terminal.addresses().nats_url)
+    loaded = [runner.load(one) for one in agents]
+    runner.run(loaded, terminal.addresses().nats_url, concurrency=concurrency)
 
 
 def demo(
