@@ -81,10 +81,6 @@ def commands_of_agent(agent: str) -> str:
     return f"{PREFIX}.commands.{agent}.>"
 
 
-def commands_of_task(task: str) -> str:
-    return f"{PREFIX}.commands.*.*.{task}.*"
-
-
 def parse_command_subject(subject: str) -> CommandSubject:
     parts = subject.split(".")
     if len(parts) != 6 or parts[1] != "commands":

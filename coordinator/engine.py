@@ -21,7 +21,7 @@ from uuid import UUID
 from headway.coordinator.commands import Outgoing, command, subject_of
 from headway.coordinator.decisions import CheckInput, Decision, Definitions, decide
 from headway.coordinator.errors import Refusal, StoreRefused
-from headway.coordinator.intake import Answer, Item
+from headway.coordinator.intake import Answer, Item, nobody_waits
 from headway.coordinator.recent import Recent
 from headway.coordinator.records import Change, Loaded
 from headway.sagas.actions import Dispatch, Stop, Withdraw
@@ -108,8 +108,9 @@ class Engine:
             done = [decision for decision in decisions if decision.id not in lost]
             committed.decisions += done
             for decision in done:
-                self._keep(decision)
-                _answer(decision, at_commit=True)
+                after = _after(decision)
+                self._keep(decision, after)
+                _answer(decision, after, at_commit=True)
             if not lost:
                 break
             self._recent.forget(lost)
@@ -126,7 +127,7 @@ class Engine:
                 continue
             if decision.repeated:
                 self._look_after(decision.id)
-            _answer(decision, at_commit=False)
+            _answer(decision, None, at_commit=False)
 
     def give_up(self, committed: Committed) -> None:
         """Publishing failed in an unforeseen way: have all of these tasks looked after."""
@@ -163,8 +164,8 @@ class Engine:
         again = await self._decide(unsure, known_new=set(), fresh=True)
         return [each for each in decisions if each.id not in unsure] + again
 
-    def _keep(self, decision: Decision) -> None:
-        change, after = decision.change, _after(decision)
+    def _keep(self, decision: Decision, after: Loaded | None) -> None:
+        change = decision.change
         if change is not None and after is not None:
             self._recent.keep(after, len(change.state) + len(after.input))
 
@@ -252,7 +253,7 @@ class Engine:
             retryable=False,
             no_effect=True,
         )
-        self._put(Item(decision.id, ended, _nobody_waits))
+        self._put(Item(decision.id, ended, nobody_waits))
 
     def _announce(self, decision: Decision) -> None:
         """Tell whoever watches; a repeated event of a settled task tells its end again."""
@@ -288,13 +289,10 @@ def _still_wanted(task: Task, dispatch: Dispatch) -> bool:
     )
 
 
-def _answer(decision: Decision, *, at_commit: bool) -> None:
+def _answer(decision: Decision, after: Loaded | None, *, at_commit: bool) -> None:
     """Answer the items of one kind; only those answered at the commit are shown the task."""
-    after: Loaded | None = None
     for item, refusal, changed in decision.answers:
         if item.at_commit is at_commit:
-            if at_commit and after is None:
-                after = _after(decision)
             item.answer(Answer(after, refusal, changed))
 
 
@@ -329,7 +327,3 @@ def _refused(decision: Decision, reason: str) -> Decision:
         (item, refusal, False) for item, _, _ in decision.answers
     )
     return decision._replace(change=None, actions=(), answers=answers)
-
-
-def _nobody_waits(_answer: Answer) -> None:
-    """What the engine found out itself needs no answer."""

@@ -22,6 +22,10 @@ class Answer(NamedTuple):
     changed: bool = False
 
 
+def nobody_waits(_answer: Answer) -> None:
+    """For items that a coordinator finds out itself: it looks again, and needs no answer."""
+
+
 @dataclass(slots=True)
 class Item:
     """One thing that happened to a task, and whom to tell what came of it.

@@ -7,7 +7,7 @@ object with `specversion` and `data`) and in binary mode (`ce-*` headers).
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -34,14 +34,15 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A submission as published. Its input is `data`, or the object `ref` with this digest."""
+    """A submission as published. Its input is `data`, which reads as `content`, or the object `ref`
+    with this digest."""
 
     saga: str
     name: str
     data: bytes | None
+    content: Any = None
     ref: str = ""
     digest: str = ""
-    attributes: dict[str, str] = field(default_factory=dict)
 
 
 def parse(subject: str, headers: dict[str, str], body: bytes) -> Published:
@@ -56,7 +57,7 @@ def parse(subject: str, headers: dict[str, str], body: bytes) -> Published:
     content = read_json(body)
     if "ce-specversion" not in headers and _is_structured(content):
         return _structured(saga, name, content)
-    return Published(saga, name, body)
+    return Published(saga, name, body, content)
 
 
 def new_task(published: Published, data: bytes, stored: Stored) -> NewTask:
@@ -65,14 +66,8 @@ def new_task(published: Published, data: bytes, stored: Stored) -> NewTask:
         task = _task_id(published.saga, published.name)
     else:
         task = task_id_from_sequence(stored.stream_created, stored.sequence, stored.at_ms)
-    return NewTask(
-        task,
-        published.saga,
-        data,
-        digest(published.saga, read_json(data)),
-        None,
-        published.attributes,
-    )
+    content = read_json(data) if published.data is None else published.content
+    return NewTask(task, published.saga, data, digest(published.saga, content))
 
 
 def digest(saga: str, content: Any) -> bytes:
@@ -112,8 +107,10 @@ def _structured(saga: str, name: str, content: dict[str, Any]) -> Published:
     ref, ref_digest = content.get("dataref", ""), content.get("datadigest", "")
     if not isinstance(ref, str) or not isinstance(ref_digest, str):
         raise Refusal("dataref, datadigest: must be strings", 422)
-    data = None if ref else orjson.dumps(content.get("data"))
-    return Published(saga, name or given, data, ref, ref_digest)
+    if ref:
+        return Published(saga, name or given, None, ref=ref, digest=ref_digest)
+    data = content.get("data")
+    return Published(saga, name or given, orjson.dumps(data), data)
 
 
 def _task_id(saga: str, name: str) -> UUID:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from headway.coordinator.commands import subject_of
 from headway.coordinator.errors import CoordinatorError
-from headway.coordinator.intake import Answer, Item
+from headway.coordinator.intake import Item, nobody_waits
 from headway.coordinator.records import Loaded
 from headway.sagas import inputs as i
 from headway.sagas.actions import Dispatch
@@ -102,7 +102,7 @@ class Sweep:
             suspect = task.id in suspects
             checks += [(task, sent) for sent in self._to_check(task, suspect, now)]
             if clock_due(task.definition, task.task, now):
-                self._put(Item(task.id, i.Tick(now, self._jitter()), _ignore))
+                self._put(Item(task.id, i.Tick(now, self._jitter()), nobody_waits))
                 continue
             later = due(task.definition, task.task, checked_at=now)
             if later is not None:
@@ -110,7 +110,7 @@ class Sweep:
         for task, sent in await self._lost(checks):
             self.republished += 1
             lost = i.DispatchLost(now, sent.step, sent.phase, sent.attempt, sent.epoch)
-            self._put(Item(task.id, lost, _ignore))
+            self._put(Item(task.id, lost, nobody_waits))
         await self._timers.postpone(timers)
 
     def _to_check(self, task: Loaded, suspect: bool, now: int) -> Iterable[Dispatch]:
@@ -142,7 +142,3 @@ class Sweep:
 
     def _jitter(self) -> float:
         return self._rng.uniform(-1.0, 1.0)
-
-
-def _ignore(_answer: Answer) -> None:
-    """The sweep looks again; it needs no answer."""
