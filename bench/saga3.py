@@ -141,7 +141,8 @@ async def measure(client: Client, watch: Watch, tasks: int, rounds: int) -> Repo
     orders = [{"order": number} for number in range(tasks)]
     await one_at_a_time(client, WARM_UP_TASKS // 10)
     report.one_at_a_time_ms = await one_at_a_time(client, 200)
-    await burst(watch, WARM_UP_TASKS, ended, lambda: many(client, "saga3", orders[:WARM_UP_TASKS]))
+    warm_up = orders[:WARM_UP_TASKS]
+    await burst(watch, len(warm_up), ended, lambda: many(client, "saga3", warm_up))
     for _ in range(rounds):
         report.published.append(
             await burst(watch, tasks, ended, lambda: many(client, "saga3", orders))

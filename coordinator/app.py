@@ -35,6 +35,7 @@ from headway.coordinator.inlets import Inlets
 from headway.coordinator.intake import Intake
 from headway.coordinator.operations import Surroundings, TaskOperations, asking
 from headway.coordinator.presence import Roll
+from headway.coordinator.recent import Recent
 from headway.coordinator.schemas import InputCheck
 from headway.coordinator.settings import Settings
 from headway.coordinator.store import Store
@@ -101,12 +102,14 @@ class Coordinator:
         bus = Bus(connection)
         self._topology = topology = Topology(connection, self._settings.replicas)
         sweep = Sweep(store, topology, put, now_ms, self._rng)
-        engine = Engine(store, store.sagas, bus, InputCheck().check, sweep.suspect, put)
+        recent, check = Recent(), InputCheck().check
+        engine = Engine(store, store.sagas, bus, recent, check, sweep.suspect, put)
         self._batches = Batches(self._intake, engine, self._freed)
         inlets = Inlets(bus, put, wire.publish, now_ms, self._rng)
         catalogue = Catalogue(store, topology, roll, now_ms)
         around = Surroundings(
             asking(self._batches.ask),
+            recent.ended,
             topology.unread,
             bus.fetch_payload,
             roll,

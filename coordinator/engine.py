@@ -69,6 +69,7 @@ class Engine:
         truth: Truth,
         sagas: Sagas,
         transport: Transport,
+        recent: Recent,
         check: CheckInput,
         look_after: Callable[[UUID], None],
         put: Callable[[Item], None],
@@ -81,7 +82,7 @@ class Engine:
         self._check = check
         self._look_after = look_after
         self._put = put
-        self._recent = Recent()
+        self._recent = recent
 
     async def commit(self, items: Sequence[Item]) -> Committed:
         """Decide and commit. StoreUnavailable: try the same items again.
@@ -167,7 +168,7 @@ class Engine:
     def _keep(self, decision: Decision, after: Loaded | None) -> None:
         change = decision.change
         if change is not None and after is not None:
-            self._recent.keep(after, len(change.state) + len(after.input))
+            self._recent.keep(after, len(change.state) + len(after.input), change.at)
 
     async def _definitions(self, groups: dict[UUID, list[Item]], *, fresh: bool) -> Definitions:
         wanted = {

@@ -55,6 +55,7 @@ class Surroundings:
     """What task operations need beside the store."""
 
     ask: Ask
+    ended: Callable[[UUID, int], Loaded | None]
     unread: Unread
     fetch_payload: FetchPayload
     roll: Roll
@@ -108,7 +109,9 @@ class TaskOperations:
         return views.SubmitManyReply(outcomes=outcomes)
 
     async def get(self, request: views.TaskRequest) -> views.TaskView:
-        loaded = (await self._store.read([request.task])).get(request.task)
+        loaded = self._around.ended(request.task, self._clock())
+        if loaded is None:
+            loaded = (await self._store.read([request.task])).get(request.task)
         if loaded is None:
             raise Refusal(f"there is no task {request.task}", 404)
         return portraits.task_view(loaded, self._around.roll.instances())
