@@ -14,7 +14,6 @@ from uuid import UUID
 from headway.agents.api import TIMEOUT_S
 from headway.agents.connection import connect
 from headway.agents.errors import InvalidInput
-from headway.agents.identity import new_task_id
 from headway.agents.messages import describe
 from headway.agents.reading import Reading
 from headway.agents.submission import Submissions
@@ -65,16 +64,9 @@ class Client(Submissions, Reading):
         attributes: dict[str, str] | None = None,
         timeout: float | None = None,
     ) -> TaskView:
-        """Submit a task and wait until it is settled: `submit`, then `result`, in one.
-
-        Listens for the end before it submits, and so hears of it as soon as anybody.
-        """
-        task = task or new_task_id()
-        async with self.end_of(task) as ended:
-            await self.submit(saga, input, task=task, attributes=attributes)
-            await ended(timeout)
-            view = await self.status(task)
-        return view if view.settled else await self.result(task, timeout=timeout)
+        """Submit a task and wait until it is settled: `submit`, then `result`, in one."""
+        receipt = await self.submit(saga, input, task=task, attributes=attributes)
+        return await self.result(receipt.task, timeout=timeout)
 
     async def register(self, saga: bytes | SagaDefinition) -> SagaView:
         """Register a saga's definition; again is harmless.

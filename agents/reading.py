@@ -7,33 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
 from uuid import UUID
 
 from headway.agents.api import Api
 from headway.agents.errors import InvalidInput, NotFound, Unavailable
 from headway.agents.messages import describe
-from headway.agents.subjects import FEED, feed_of_task
+from headway.agents.news import SETTLED, is_any, news_of, wait_for
+from headway.agents.subjects import FEED
 from headway.agents.views import (
-    ENDED,
-    PARKED,
     AgentList,
+    GetRequest,
     History,
     HistoryEntry,
     HistoryRequest,
     SagaList,
     SagaRef,
     SagaView,
-    TaskRequest,
     TaskView,
 )
 from pydantic import BaseModel, ValidationError
 
 POLL_S = 1.0
 POLLS_AT_ONCE = 64
-SETTLED = ENDED | PARKED
 UNKNOWN_FOR_S = 30.0  # how long a published task may be unknown before it counts as that
 
 
@@ -52,7 +49,10 @@ class Reading(Api):
 
     async def status(self, task: UUID) -> TaskView:
         """The task as it is now; NotFound if no coordinator has accepted it."""
-        return await self.ask("get", TaskRequest(task=task), TaskView)
+        return await self._get(task)
+
+    async def _get(self, task: UUID, wait_s: float = 0.0) -> TaskView:
+        return await self.ask("get", GetRequest(task=task, wait_s=wait_s), TaskView)
 
     async def history(self, task: UUID) -> list[HistoryEntry]:
         """All that happened to the task, oldest first."""
@@ -71,27 +71,17 @@ class Reading(Api):
         UNKNOWN_FOR_S. Changes that follow each other closely may come as one.
         """
         seen = 0
-        async for view in self._looks(task, lambda _kind: True):
-            if view.version > seen:
-                seen = view.version
-                yield view
-
-    async def _looks(self, task: UUID, is_news: Callable[[str], bool]) -> AsyncIterator[TaskView]:
-        """The task, looked at whenever the feed has news or POLL_S went by, until settled."""
         unknown_until = time.monotonic() + UNKNOWN_FOR_S
-        async with self._news(feed_of_task(str(task)), is_news) as news:
+        async with news_of(self.connection.wire, task, is_any) as news:
             while True:
                 news.clear()
-                try:
-                    view = await self.status(task)
-                except NotFound:
-                    if time.monotonic() > unknown_until:
-                        raise
-                else:
+                view = await self._known(task, unknown_until)
+                if view is not None and view.version > seen:
+                    seen = view.version
                     yield view
-                    if view.settled:
-                        return
-                await _wait(news, POLL_S)
+                if view is not None and view.settled:
+                    return
+                await wait_for(news, POLL_S)
 
     async def result(self, task: UUID, *, timeout: float | None = None) -> TaskView:
         """The task once it is settled: ended, or parked in front of a person.
@@ -99,30 +89,30 @@ class Reading(Api):
         Rides out coordinators that are away. Raises Unavailable if the task is not settled
         within `timeout` seconds, NotFound as `watch` does.
         """
+        unknown_until = time.monotonic() + UNKNOWN_FOR_S
         try:
             async with asyncio.timeout(timeout):
                 while True:
                     try:
-                        async for view in self._looks(task, SETTLED.__contains__):
-                            last = view
-                        return last
+                        view = await self._known(task, unknown_until, POLL_S)
                     except Unavailable:
                         await asyncio.sleep(POLL_S)
+                        continue
+                    if view is not None and view.settled:
+                        return view
         except TimeoutError:
             raise Unavailable(f"task {task} is not settled after {timeout:g} s") from None
 
-    @asynccontextmanager
-    async def end_of(self, task: UUID) -> AsyncIterator[Callable[[float | None], Awaitable[None]]]:
-        """Listens for the end of a task that may not exist yet.
-
-        Gives what waits for news of it, so many seconds or POLL_S at most: no news is no proof.
-        """
-        async with self._news(feed_of_task(str(task)), SETTLED.__contains__) as news:
-
-            async def ended(timeout: float | None) -> None:
-                await _wait(news, min(POLL_S, POLL_S if timeout is None else timeout))
-
-            yield ended
+    async def _known(
+        self, task: UUID, unknown_until: float, wait_s: float = 0.0
+    ) -> TaskView | None:
+        """The task, settled if that comes within `wait_s`; None if it is not known yet."""
+        try:
+            return await self._get(task, wait_s)
+        except NotFound:
+            if time.monotonic() > unknown_until:
+                raise
+            return None
 
     async def results(self, tasks: Iterable[UUID]) -> AsyncIterator[TaskView]:
         """Each of `tasks` once it is settled, in the order in which that is noticed."""
@@ -166,26 +156,6 @@ class Reading(Api):
                 if number % POLLS_AT_ONCE == 0:
                     await asyncio.sleep(POLL_S)
 
-    @asynccontextmanager
-    async def _news(
-        self, subject: str, is_news: Callable[[str], bool]
-    ) -> AsyncIterator[asyncio.Event]:
-        """An event that is set by news of a kind that counts, and by every reconnect."""
-        news = asyncio.Event()
-        wire = self.connection.wire
-
-        def on_feed(subject: str, _reply: str, _headers: bytes, _body: bytes) -> None:
-            if is_news(subject.rpartition(".")[2]):
-                news.set()
-
-        forget = wire.on_reconnect(news.set)
-        sid = await wire.subscribe(subject, on_feed)
-        try:
-            yield news
-        finally:
-            forget()
-            await wire.unsubscribe(sid, drain=False)
-
     async def sagas(self) -> SagaList:
         """The registered sagas, each version."""
         return await self.ask("saga.list", b"{}", SagaList)
@@ -205,13 +175,6 @@ class Reading(Api):
     async def health(self) -> Health:
         """How a coordinator and its servers are."""
         return await self.ask("health", b"{}", Health)
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
-        await asyncio.wait_for(event.wait(), seconds)
-    except TimeoutError:
-        return
 
 
 def _note(subject: str, open_tasks: dict[UUID, None], news: asyncio.Queue[UUID]) -> None:

@@ -31,6 +31,7 @@ PARKED: frozenset[str] = frozenset({"parked", "failed_to_compensate"})
 
 PAGE_LIMIT_MAX = 500
 SUBMIT_MANY_MAX = 256  # tasks in one request
+WAIT_MAX_S = 5.0  # of one question for a settled task
 Number = Annotated[int, Field(ge=0, le=2_147_483_647)]  # of a version, an attempt, an epoch …
 
 
@@ -189,6 +190,13 @@ class TaskRequest(_Model):
     task: UUID
     by: str = ""
     reason: str = ""
+
+
+class GetRequest(_Model):
+    """get: a task as it is; with `wait_s`, once it is settled or after so many seconds."""
+
+    task: UUID
+    wait_s: float = Field(default=0.0, ge=0.0, le=WAIT_MAX_S)
 
 
 class StepRequest(TaskRequest):

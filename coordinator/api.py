@@ -58,7 +58,7 @@ class Api:
         self._table: dict[str, Serve] = {
             "submit": _typed(views.SubmitRequest, tasks.submit),
             "submit.many": _typed(views.SubmitManyRequest, tasks.submit_many),
-            "get": _typed(views.TaskRequest, tasks.get),
+            "get": _typed(views.GetRequest, tasks.get),
             "list": _typed(views.ListRequest, tasks.list),
             "parked": _typed(views.ListRequest, tasks.parked),
             "history": _typed(views.HistoryRequest, tasks.history),

@@ -21,6 +21,7 @@ from uuid import uuid4
 import uvloop
 from headway.agents import subjects
 from headway.agents.connection import Connection, connect
+from headway.agents.news import is_settled, news_of
 from headway.agents.pull import Pull
 from headway.agents.reading import Health
 from headway.coordinator.api import Api
@@ -35,9 +36,9 @@ from headway.coordinator.inlets import Inlets
 from headway.coordinator.intake import Intake
 from headway.coordinator.operations import Surroundings, TaskOperations, asking
 from headway.coordinator.presence import Roll
-from headway.coordinator.recent import Recent
 from headway.coordinator.schemas import InputCheck
 from headway.coordinator.settings import Settings
+from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
 from headway.coordinator.sweep import Sweep
 from headway.coordinator.topology import Topology
@@ -102,14 +103,15 @@ class Coordinator:
         bus = Bus(connection)
         self._topology = topology = Topology(connection, self._settings.replicas)
         sweep = Sweep(store, topology, put, now_ms, self._rng)
-        recent, check = Recent(), InputCheck().check
-        engine = Engine(store, store.sagas, bus, recent, check, sweep.suspect, put)
+        settled = Settled(lambda task: news_of(wire, task, is_settled))
+        check = InputCheck().check
+        engine = Engine(store, store.sagas, bus, settled, check, sweep.suspect, put)
         self._batches = Batches(self._intake, engine, self._freed)
         inlets = Inlets(bus, put, wire.publish, now_ms, self._rng)
         catalogue = Catalogue(store, topology, roll, now_ms)
         around = Surroundings(
             asking(self._batches.ask),
-            recent.ended,
+            settled,
             topology.unread,
             bus.fetch_payload,
             roll,

@@ -24,6 +24,7 @@ from headway.coordinator.errors import Refusal, StoreRefused
 from headway.coordinator.intake import Answer, Item, nobody_waits
 from headway.coordinator.recent import Recent
 from headway.coordinator.records import Change, Loaded
+from headway.coordinator.settled import Settled
 from headway.sagas.actions import Dispatch, Stop, Withdraw
 from headway.sagas.definition import Definition
 from headway.sagas.inputs import Failed
@@ -69,7 +70,7 @@ class Engine:
         truth: Truth,
         sagas: Sagas,
         transport: Transport,
-        recent: Recent,
+        settled: Settled,
         check: CheckInput,
         look_after: Callable[[UUID], None],
         put: Callable[[Item], None],
@@ -82,7 +83,8 @@ class Engine:
         self._check = check
         self._look_after = look_after
         self._put = put
-        self._recent = recent
+        self._settled = settled
+        self._recent = Recent()
 
     async def commit(self, items: Sequence[Item]) -> Committed:
         """Decide and commit. StoreUnavailable: try the same items again.
@@ -168,7 +170,9 @@ class Engine:
     def _keep(self, decision: Decision, after: Loaded | None) -> None:
         change = decision.change
         if change is not None and after is not None:
-            self._recent.keep(after, len(change.state) + len(after.input), change.at)
+            self._recent.keep(after, len(change.state) + len(after.input))
+            if after.task.ended or after.task.parked:
+                self._settled.keep(after, change.at)
 
     async def _definitions(self, groups: dict[UUID, list[Item]], *, fresh: bool) -> Definitions:
         wanted = {

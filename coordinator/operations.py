@@ -16,6 +16,7 @@ import orjson
 from headway.agents import plainjson, views
 from headway.agents.errors import Unavailable
 from headway.agents.identity import new_task_id
+from headway.agents.news import wait_for
 from headway.agents.payloads import PayloadLost
 from headway.agents.subjects import TOKEN
 from headway.coordinator import portraits, submissions
@@ -23,6 +24,7 @@ from headway.coordinator.errors import BusUnavailable, Refusal, StoreUnavailable
 from headway.coordinator.intake import Answer, Item
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded, NewTask
+from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
 from headway.sagas import inputs as i
 from headway.sagas.task import Claim, Phase
@@ -55,7 +57,7 @@ class Surroundings:
     """What task operations need beside the store."""
 
     ask: Ask
-    ended: Callable[[UUID, int], Loaded | None]
+    settled: Settled
     unread: Unread
     fetch_payload: FetchPayload
     roll: Roll
@@ -108,10 +110,8 @@ class TaskOperations:
         ]
         return views.SubmitManyReply(outcomes=outcomes)
 
-    async def get(self, request: views.TaskRequest) -> views.TaskView:
-        loaded = self._around.ended(request.task, self._clock())
-        if loaded is None:
-            loaded = (await self._store.read([request.task])).get(request.task)
+    async def get(self, request: views.GetRequest) -> views.TaskView:
+        loaded = await (self._once_settled(request) if request.wait_s else self._look(request.task))
         if loaded is None:
             raise Refusal(f"there is no task {request.task}", 404)
         return portraits.task_view(loaded, self._around.roll.instances())
@@ -187,6 +187,19 @@ class TaskOperations:
             reason = answer.refusal.reason if answer.refusal else "there is no such task"
             return views.ClaimReply(granted=False, reason=reason)
         return views.ClaimReply(granted=True, epoch=answer.task.task.steps[request.step].epoch)
+
+    async def _once_settled(self, request: views.GetRequest) -> Loaded | None:
+        """The task once it is settled, or as it is when the wait is over."""
+        async with self._around.settled.coming(request.task) as news:
+            loaded = await self._look(request.task)
+            if loaded is not None and (loaded.task.ended or loaded.task.parked):
+                return loaded
+            await wait_for(news, request.wait_s)
+        return await self._look(request.task)
+
+    async def _look(self, task: UUID) -> Loaded | None:
+        just_ended = self._around.settled.look(task, self._clock())
+        return just_ended or (await self._store.read([task])).get(task)
 
     async def _new_task(self, request: views.SubmitRequest) -> NewTask:
         """What is to be submitted; Refusal if it cannot be."""

@@ -2,8 +2,7 @@
 
 A hint, never the truth: another coordinator may have gone on since. The engine commits what it
 decides on one of these only if its version is still the one stored, and decides "nothing changes"
-anew on what is stored. Those that ended a moment ago are kept for who asked to know: ended states
-are final, and what may still come late is an incident in the report, at most ENDED_MAX_AGE_MS late.
+anew on what is stored.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from headway.coordinator.records import Loaded
 
 BUDGET_BYTES = 33_554_432  # of JSON in all; as Python objects it is several times that
 TASK_MAX_BYTES = 16_384  # of JSON; a larger task is read each time
-ENDED_MAX = 256  # tasks
-ENDED_MAX_AGE_MS = 1_000
 
 
 class Recent:
@@ -24,7 +21,6 @@ class Recent:
 
     def __init__(self) -> None:
         self._kept: dict[UUID, tuple[Loaded, int]] = {}
-        self._ended: dict[UUID, tuple[Loaded, int]] = {}
         self._bytes = 0
 
     def look(self, tasks: Iterable[UUID]) -> dict[UUID, Loaded]:
@@ -32,20 +28,10 @@ class Recent:
         kept = self._kept
         return {task: kept[task][0] for task in tasks if task in kept}
 
-    def ended(self, task: UUID, now_ms: int) -> Loaded | None:
-        """The task, if this coordinator ended it a moment ago."""
-        loaded, at = self._ended.get(task, (None, 0))
-        return loaded if 0 <= now_ms - at < ENDED_MAX_AGE_MS else None
-
-    def keep(self, task: Loaded, size: int, now_ms: int) -> None:
+    def keep(self, task: Loaded, size: int) -> None:
         """Remember how a task was left; `size` is that of its state and input as JSON."""
         self.forget((task.id,))
-        if size > TASK_MAX_BYTES:
-            return
-        if task.task.ended:
-            self._ended[task.id] = task, now_ms
-            if len(self._ended) > ENDED_MAX:
-                del self._ended[next(iter(self._ended))]
+        if task.task.ended or size > TASK_MAX_BYTES:
             return
         self._kept[task.id] = task, size
         self._bytes += size
@@ -57,4 +43,3 @@ class Recent:
             entry = self._kept.pop(task, None)
             if entry is not None:
                 self._bytes -= entry[1]
-            self._ended.pop(task, None)

@@ -60,7 +60,13 @@ class Desk:
         check = InputCheck().check
         self.found: list[Item] = []
         self.engine = Engine(
-            self.store, self.store.sagas, self.bus, check, self.suspects.append, self.found.append
+            self.store,
+            self.store.sagas,
+            self.bus,
+            Settled(lambda task: nullcontext(asyncio.Event())),
+            check,
+            self.suspects.append,
+            self.found.append,
         )
 
     async def handle(self, *items: Item) -> None:
