@@ -1,0 +1,55 @@
+"""Tasks that just ended or parked, and who waits for that.
+
+Always holds: an ended task is shown from here for KEPT_MS at most. Ended states are final; only an
+incident, something that came late, can be missing from the report for that long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from uuid import UUID
+
+from headway.coordinator.records import Loaded
+
+KEPT_MAX = 256  # tasks
+KEPT_MS = 1_000
+
+News = Callable[[UUID], AbstractAsyncContextManager[asyncio.Event]]
+
+
+class Settled:
+    def __init__(self, news: News) -> None:
+        """`news` gives an event that is set when a peer says that a task is settled."""
+        self._news = news
+        self._ended: dict[UUID, tuple[Loaded, int]] = {}
+        self._waiting: dict[UUID, set[asyncio.Event]] = {}
+
+    def keep(self, task: Loaded, now_ms: int) -> None:
+        """This coordinator committed this just now."""
+        if task.task.ended:
+            self._ended.pop(task.id, None)
+            self._ended[task.id] = task, now_ms
+            if len(self._ended) > KEPT_MAX:
+                del self._ended[next(iter(self._ended))]
+        for event in self._waiting.get(task.id, ()):
+            event.set()
+
+    def look(self, task: UUID, now_ms: int) -> Loaded | None:
+        """The task, if this coordinator ended it a moment ago."""
+        loaded, at = self._ended.get(task, (None, 0))
+        return loaded if 0 <= now_ms - at < KEPT_MS else None
+
+    @asynccontextmanager
+    async def coming(self, task: UUID) -> AsyncIterator[asyncio.Event]:
+        """An event that is set once the task is settled, unless the news is lost."""
+        async with self._news(task) as event:
+            self._waiting.setdefault(task, set()).add(event)
+            try:
+                yield event
+            finally:
+                left = self._waiting[task]
+                left.discard(event)
+                if not left:
+                    del self._waiting[task]
