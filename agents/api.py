@@ -63,16 +63,25 @@ class Api:
         self.timeout = timeout
 
     async def ask(
-        self, operation: str, request: BaseModel | bytes, reply: type[M], *, repeatable: bool = True
+        self,
+        operation: str,
+        request: BaseModel | bytes,
+        reply: type[M],
+        *,
+        repeatable: bool = True,
+        try_s: float | None = None,
     ) -> M:
         """The answer, or what it was refused with; Unavailable says how to get a coordinator.
 
-        What is not `repeatable` is not asked again when it may have been heard.
+        What is not `repeatable` is not asked again when it may have been heard; no answer within
+        `try_s` seconds (TRY_TIMEOUT_S) counts as one that was not.
         """
         body = request if isinstance(request, bytes) else request.model_dump_json().encode()
 
+        try_s = min(TRY_TIMEOUT_S if try_s is None else try_s, self.timeout)
+
         async def once() -> bytes:
-            return await call(self.connection, operation, body, min(TRY_TIMEOUT_S, self.timeout))
+            return await call(self.connection, operation, body, try_s)
 
         answer = await self.insist(operation, once, repeatable=repeatable)
         try:

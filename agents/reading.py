@@ -30,6 +30,7 @@ from headway.agents.views import (
 from pydantic import BaseModel, ValidationError
 
 POLL_S = 1.0
+ANSWER_S = 2.0  # for a coordinator to say how a task is, beyond what it is to wait
 POLLS_AT_ONCE = 64
 UNKNOWN_FOR_S = 30.0  # how long a published task may be unknown before it counts as that
 
@@ -52,7 +53,8 @@ class Reading(Api):
         return await self._get(task)
 
     async def _get(self, task: UUID, wait_s: float = 0.0) -> TaskView:
-        return await self.ask("get", GetRequest(task=task, wait_s=wait_s), TaskView)
+        request = GetRequest(task=task, wait_s=wait_s)
+        return await self.ask("get", request, TaskView, try_s=wait_s + ANSWER_S)
 
     async def history(self, task: UUID) -> list[HistoryEntry]:
         """All that happened to the task, oldest first."""

@@ -29,6 +29,7 @@ from headway.coordinator.errors import (
     StoreRefused,
     StoreUnavailable,
 )
+from headway.coordinator.lookups import Lookups
 from headway.coordinator.operations import TaskOperations
 from nats.micro.request import Request
 from nats.micro.service import Service
@@ -49,6 +50,7 @@ class Api:
         self,
         connection: Connection,
         tasks: TaskOperations,
+        lookups: Lookups,
         catalogue: Catalogue,
         health: Serve,
     ) -> None:
@@ -58,10 +60,10 @@ class Api:
         self._table: dict[str, Serve] = {
             "submit": _typed(views.SubmitRequest, tasks.submit),
             "submit.many": _typed(views.SubmitManyRequest, tasks.submit_many),
-            "get": _typed(views.GetRequest, tasks.get),
-            "list": _typed(views.ListRequest, tasks.list),
-            "parked": _typed(views.ListRequest, tasks.parked),
-            "history": _typed(views.HistoryRequest, tasks.history),
+            "get": _typed(views.GetRequest, lookups.get),
+            "list": _typed(views.ListRequest, lookups.list),
+            "parked": _typed(views.ListRequest, lookups.parked),
+            "history": _typed(views.HistoryRequest, lookups.history),
             "cancel": _typed(views.TaskRequest, tasks.cancel),
             "retry": _typed(views.StepRequest, tasks.retry),
             "resume": _typed(views.TaskRequest, tasks.resume),

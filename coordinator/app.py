@@ -34,6 +34,7 @@ from headway.coordinator.errors import CoordinatorError, SchemaMismatch
 from headway.coordinator.housekeeping import Housekeeping
 from headway.coordinator.inlets import Inlets
 from headway.coordinator.intake import Intake
+from headway.coordinator.lookups import Lookups
 from headway.coordinator.operations import Surroundings, TaskOperations, asking
 from headway.coordinator.presence import Roll
 from headway.coordinator.schemas import InputCheck
@@ -111,14 +112,15 @@ class Coordinator:
         catalogue = Catalogue(store, topology, roll, now_ms)
         around = Surroundings(
             asking(self._batches.ask),
-            settled,
             topology.unread,
             bus.fetch_payload,
             roll,
             now_ms,
             self._jitter,
         )
-        self._api = Api(connection, TaskOperations(store, around), catalogue, self._health)
+        lookups = Lookups(store, settled, roll, now_ms)
+        tasks = TaskOperations(around)
+        self._api = Api(connection, tasks, lookups, catalogue, self._health)
         self._housekeeping = Housekeeping(self.id, store, topology, catalogue, sweep, inlets, roll)
         wire.on_reconnect(self._housekeeping.nats_was_away)
         self._pulls = [

@@ -1,4 +1,4 @@
-"""What the API can do with tasks, one method an operation: requests in, views out.
+"""What the API can do to tasks, one method an operation: requests in, views out.
 
 Knows nothing of how requests travel. Refusal says no with a reason; StoreUnavailable,
 BusUnavailable and TimeoutError mean that nobody knows yet: asking again is harmless.
@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-import orjson
 from headway.agents import plainjson, views
 from headway.agents.errors import Unavailable
 from headway.agents.identity import new_task_id
-from headway.agents.news import wait_for
 from headway.agents.payloads import PayloadLost
 from headway.agents.subjects import TOKEN
 from headway.coordinator import portraits, submissions
@@ -24,14 +22,11 @@ from headway.coordinator.errors import BusUnavailable, Refusal, StoreUnavailable
 from headway.coordinator.intake import Answer, Item
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded, NewTask
-from headway.coordinator.settled import Settled
-from headway.coordinator.store import Store
 from headway.sagas import inputs as i
 from headway.sagas.task import Claim, Phase
 
 ATTRIBUTES_MAX = 32
 ATTRIBUTE_MAX_CHARS = 256
-OPEN_STATUSES = frozenset({"running", "compensating", "parked", "failed_to_compensate"})
 
 
 class Ask(Protocol):
@@ -54,10 +49,9 @@ class FetchPayload(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What task operations need beside the store."""
+    """What task operations need."""
 
     ask: Ask
-    settled: Settled
     unread: Unread
     fetch_payload: FetchPayload
     roll: Roll
@@ -84,10 +78,9 @@ def asking(put: Callable[[Item], None]) -> Ask:
 
 
 class TaskOperations:
-    """What can be done with tasks."""
+    """What can be done to tasks."""
 
-    def __init__(self, store: Store, around: Surroundings) -> None:
-        self._store = store
+    def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._clock = around.clock
 
@@ -109,40 +102,6 @@ class TaskOperations:
             for each in asked
         ]
         return views.SubmitManyReply(outcomes=outcomes)
-
-    async def get(self, request: views.GetRequest) -> views.TaskView:
-        loaded = await (self._once_settled(request) if request.wait_s else self._look(request.task))
-        if loaded is None:
-            raise Refusal(f"there is no task {request.task}", 404)
-        return portraits.task_view(loaded, self._around.roll.instances())
-
-    async def list(self, request: views.ListRequest) -> views.TaskPage:
-        statuses = [str(status) for status in request.status]
-        name = "list_open_tasks" if statuses and set(statuses) <= OPEN_STATUSES else "list_tasks"
-        rows = await self._store.fetch(
-            name,
-            _cursor(request.cursor),
-            statuses,
-            request.saga,
-            orjson.dumps(request.attributes).decode(),
-            request.created_after,
-            request.created_before,
-            request.limit + 1,
-        )
-        page = [portraits.row_view(row) for row in rows[: request.limit]]
-        more = len(rows) > request.limit
-        return views.TaskPage(tasks=page, cursor=str(page[-1].task) if more else None)
-
-    async def parked(self, request: views.ListRequest) -> views.TaskPage:
-        waiting: list[views.TaskStatus] = ["parked", "failed_to_compensate"]
-        return await self.list(request.model_copy(update={"status": waiting}))
-
-    async def history(self, request: views.HistoryRequest) -> views.History:
-        rows = await self._store.fetch("history", request.task, request.after, request.limit + 1)
-        if not rows and request.after == 0:
-            raise Refusal(f"there is no task {request.task}", 404)
-        entries = [portraits.history_entry(row) for row in rows[: request.limit]]
-        return views.History(task=request.task, entries=entries, more=len(rows) > request.limit)
 
     async def cancel(self, request: views.TaskRequest) -> views.TaskView:
         return await self._change(request, i.Cancel(self._clock(), request.by, request.reason))
@@ -187,19 +146,6 @@ class TaskOperations:
             reason = answer.refusal.reason if answer.refusal else "there is no such task"
             return views.ClaimReply(granted=False, reason=reason)
         return views.ClaimReply(granted=True, epoch=answer.task.task.steps[request.step].epoch)
-
-    async def _once_settled(self, request: views.GetRequest) -> Loaded | None:
-        """The task once it is settled, or as it is when the wait is over."""
-        async with self._around.settled.coming(request.task) as news:
-            loaded = await self._look(request.task)
-            if loaded is not None and (loaded.task.ended or loaded.task.parked):
-                return loaded
-            await wait_for(news, request.wait_s)
-        return await self._look(request.task)
-
-    async def _look(self, task: UUID) -> Loaded | None:
-        just_ended = self._around.settled.look(task, self._clock())
-        return just_ended or (await self._store.read([task])).get(task)
 
     async def _new_task(self, request: views.SubmitRequest) -> NewTask:
         """What is to be submitted; Refusal if it cannot be."""
@@ -277,12 +223,3 @@ def _check_attributes(attributes: dict[str, str]) -> None:
             raise Refusal(f"attributes: at most {ATTRIBUTE_MAX_CHARS} characters each", 422)
         if "\0" in name or "\0" in value:
             raise Refusal("attributes: a NUL character cannot be stored", 422)
-
-
-def _cursor(cursor: str | None) -> UUID | None:
-    if cursor is None:
-        return None
-    try:
-        return UUID(cursor)
-    except ValueError as error:
-        raise Refusal("cursor: not one that this API gave", 422) from error

@@ -7,16 +7,18 @@ incident, something that came late, can be missing from the report for that long
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from uuid import UUID
 
+from headway.agents.news import wait_for
 from headway.coordinator.records import Loaded
 
 KEPT_MAX = 256  # tasks
 KEPT_MS = 1_000
 
 News = Callable[[UUID], AbstractAsyncContextManager[asyncio.Event]]
+Look = Callable[[], Awaitable[Loaded | None]]
 
 
 class Settled:
@@ -40,6 +42,15 @@ class Settled:
         """The task, if this coordinator ended it a moment ago."""
         loaded, at = self._ended.get(task, (None, 0))
         return loaded if 0 <= now_ms - at < KEPT_MS else None
+
+    async def once(self, task: UUID, look: Look, wait_s: float) -> Loaded | None:
+        """The task once it is settled, or as it is after `wait_s` seconds."""
+        async with self.coming(task) as news:
+            loaded = await look()
+            if loaded is not None and (loaded.task.ended or loaded.task.parked):
+                return loaded
+            await wait_for(news, wait_s)
+        return await look()
 
     @asynccontextmanager
     async def coming(self, task: UUID) -> AsyncIterator[asyncio.Event]:

@@ -18,6 +18,7 @@ from headway.agents.client import Client
 from headway.agents.connection import Connection, connect
 from headway.agents.errors import Conflict, InvalidInput, NotFound, Refused, Unavailable
 from headway.agents.identity import new_task_id
+from headway.agents.reading import POLL_S
 from headway.agents.subjects import PAYLOADS_BUCKET, TASKS, TASKS_STREAM, feed_subject
 from headway.agents.views import SubmitManyReply, SubmitOutcome, SubmitReceipt, TaskView
 from nats.aio.msg import Msg
@@ -269,20 +270,16 @@ async def test_many_are_published(client: Client) -> None:
     assert info.state.messages == 1000
 
 
-async def test_result_is_noticed_by_the_feed_at_once(
-    api: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
+async def test_result_asks_to_be_answered_once_the_task_is_settled(
+    api: FakeApi, client: Client
 ) -> None:
-    monkeypatch.setattr("headway.agents.reading.POLL_S", 60)
-    states = [view()]
-    api.answers["get"] = lambda request: states[-1]
-    waiting = asyncio.create_task(client.result(TASK, timeout=10))
-    await eventually(lambda: api.asked)
-    states.append(view(status="succeeded", version=2))
-    await api.announce(TASK, "succeeded")
-    assert (await waiting).status == "succeeded"
+    states = [view(status="succeeded", version=2), view()]
+    api.answers["get"] = lambda request: states.pop()
+    assert (await client.result(TASK, timeout=10)).status == "succeeded"
+    assert [request["wait_s"] for _, request in api.asked] == [POLL_S, POLL_S]
 
 
-async def test_result_is_found_by_polling_when_the_feed_is_lost(
+async def test_result_is_found_by_polling_when_no_news_comes(
     api: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headway.agents.reading.POLL_S", 0.05)

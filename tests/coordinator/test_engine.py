@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -16,8 +17,9 @@ from headway.coordinator.intake import Answer, Item
 from headway.coordinator.recent import BUDGET_BYTES, TASK_MAX_BYTES, Recent
 from headway.coordinator.records import NewTask
 from headway.coordinator.schemas import InputCheck
+from headway.coordinator.settled import KEPT_MAX, KEPT_MS, Settled
 from headway.coordinator.store import Store
-from headway.sagas import Phase, Saga, Stop
+from headway.sagas import Phase, Saga, Stop, TaskStatus
 from headway.sagas import inputs as i
 
 SAGA = (
@@ -184,3 +186,33 @@ async def test_memory_keeps_to_its_budget_and_forgets_the_oldest(desks) -> None:
     assert ids[-1] not in recent.look(ids)
     recent.forget(ids)
     assert recent.look(ids) == {}
+
+
+async def test_a_task_that_ended_is_at_hand_for_a_moment_and_who_waits_hears_of_it(desks) -> None:
+    one, _ = desks
+    task = new_task_id()
+    await one.submit(task)
+    [running] = (await one.store.read([task])).values()
+    ended = running._replace(task=running.task._replace(status=TaskStatus.SUCCEEDED))
+    settled = Settled(lambda task: nullcontext(asyncio.Event()))
+    async with settled.coming(task) as one_news, settled.coming(task) as other_news:
+        settled.keep(ended, 5_000)
+        assert one_news.is_set()
+        assert other_news.is_set()
+    assert settled.look(task, 5_000 + KEPT_MS - 1) is ended
+    assert settled.look(task, 5_000 + KEPT_MS) is None
+    for _ in range(KEPT_MAX):
+        settled.keep(ended._replace(id=new_task_id()), 5_000)
+    assert settled.look(task, 5_000) is None
+
+
+async def test_who_waits_for_a_task_that_a_peer_ends_is_told_by_the_news() -> None:
+    news, looks = asyncio.Event(), [None, None]
+
+    async def look() -> None:
+        news.set()
+        return looks.pop()
+
+    settled = Settled(lambda task: nullcontext(news))
+    assert await asyncio.wait_for(settled.once(new_task_id(), look, 60), 5) is None
+    assert looks == []

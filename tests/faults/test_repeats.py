@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from headway.agents.identity import new_task_id
@@ -11,6 +13,7 @@ from headway.coordinator.errors import StoreUnavailable
 from headway.coordinator.intake import Item
 from headway.coordinator.records import Loaded, NewTask
 from headway.coordinator.schemas import InputCheck
+from headway.coordinator.settled import Settled
 from headway.sagas import Phase, Saga
 from headway.sagas import inputs as i
 
@@ -82,7 +85,8 @@ class Transport:
 
 async def test_a_commit_that_went_through_unheard_is_looked_after_when_tried_again():
     suspects = []
-    engine = Engine(truth := Truth(), truth, Transport(), CHECK, suspects.append, suspects.append)
+    truth, settled = Truth(), Settled(lambda task: nullcontext(asyncio.Event()))
+    engine = Engine(truth, truth, Transport(), settled, CHECK, suspects.append, suspects.append)
     items = [submitted()]
     try:
         await engine.commit(items)

@@ -1,0 +1,81 @@
+"""What the API can tell of tasks: requests in, views out. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from uuid import UUID
+
+import orjson
+from headway.agents import views
+from headway.coordinator import portraits
+from headway.coordinator.errors import Refusal
+from headway.coordinator.presence import Roll
+from headway.coordinator.records import Loaded
+from headway.coordinator.settled import Settled
+from headway.coordinator.store import Store
+
+OPEN_STATUSES = frozenset({"running", "compensating", "parked", "failed_to_compensate"})
+
+
+class Lookups:
+    """Answers from the store, and for what ended a moment ago from memory."""
+
+    def __init__(
+        self, store: Store, settled: Settled, roll: Roll, clock: Callable[[], int]
+    ) -> None:
+        self._store = store
+        self._settled = settled
+        self._roll = roll
+        self._clock = clock
+
+    async def get(self, request: views.GetRequest) -> views.TaskView:
+        look = partial(self._look, request.task)
+        if request.wait_s:
+            loaded = await self._settled.once(request.task, look, request.wait_s)
+        else:
+            loaded = await look()
+        if loaded is None:
+            raise Refusal(f"there is no task {request.task}", 404)
+        return portraits.task_view(loaded, self._roll.instances())
+
+    async def list(self, request: views.ListRequest) -> views.TaskPage:
+        statuses = [str(status) for status in request.status]
+        name = "list_open_tasks" if statuses and set(statuses) <= OPEN_STATUSES else "list_tasks"
+        rows = await self._store.fetch(
+            name,
+            _cursor(request.cursor),
+            statuses,
+            request.saga,
+            orjson.dumps(request.attributes).decode(),
+            request.created_after,
+            request.created_before,
+            request.limit + 1,
+        )
+        page = [portraits.row_view(row) for row in rows[: request.limit]]
+        more = len(rows) > request.limit
+        return views.TaskPage(tasks=page, cursor=str(page[-1].task) if more else None)
+
+    async def parked(self, request: views.ListRequest) -> views.TaskPage:
+        waiting: list[views.TaskStatus] = ["parked", "failed_to_compensate"]
+        return await self.list(request.model_copy(update={"status": waiting}))
+
+    async def history(self, request: views.HistoryRequest) -> views.History:
+        rows = await self._store.fetch("history", request.task, request.after, request.limit + 1)
+        if not rows and request.after == 0:
+            raise Refusal(f"there is no task {request.task}", 404)
+        entries = [portraits.history_entry(row) for row in rows[: request.limit]]
+        return views.History(task=request.task, entries=entries, more=len(rows) > request.limit)
+
+    async def _look(self, task: UUID) -> Loaded | None:
+        just_ended = self._settled.look(task, self._clock())
+        return just_ended or (await self._store.read([task])).get(task)
+
+
+def _cursor(cursor: str | None) -> UUID | None:
+    if cursor is None:
+        return None
+    try:
+        return UUID(cursor)
+    except ValueError as error:
+        raise Refusal("cursor: not one that this API gave", 422) from error
