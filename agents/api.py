@@ -19,6 +19,7 @@ from headway.agents.errors import (
 from headway.agents.messages import describe
 from headway.agents.patience import patiently
 from headway.agents.subjects import api_subject
+from headway.agents.views import UNTYPED
 from headway.agents.wire import Unanswered
 from pydantic import BaseModel, ValidationError
 
@@ -111,23 +112,26 @@ class Api:
 
 def _error(code_text: str, title: str, body: bytes) -> HeadwayError:
     code = int(code_text) if code_text.isdigit() else 500
-    return error_of(code, _detail(body) or title or f"the coordinator answered {code}")
+    detail, kind = _problem(body)
+    return error_of(code, detail or title or f"the coordinator answered {code}", kind)
 
 
-def error_of(code: int, reason: str) -> HeadwayError:
-    """Our error for an HTTP-like code and its reason."""
+def error_of(code: int, reason: str, kind: str = UNTYPED) -> HeadwayError:
+    """Our error for an HTTP-like code, its reason and the problem's type."""
     if code >= 500:
         return Unavailable(reason)
     if code in (413, 422):
         return InvalidInput(reason)
-    kind = {404: NotFound, 409: Conflict}.get(code, Refused)
-    return kind(reason, code=code)
+    error = {404: NotFound, 409: Conflict}.get(code, Refused)
+    return error(reason, code=code, kind=kind)
 
 
-def _detail(body: bytes) -> str:
-    """The `detail` of a problem object (RFC 9457), if the body is one."""
+def _problem(body: bytes) -> tuple[str, str]:
+    """`detail` and `type` of a problem object (RFC 9457), if the body is one."""
     try:
         problem = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return ""
-    return str(problem.get("detail", "")) if isinstance(problem, dict) else ""
+        return "", UNTYPED
+    if not isinstance(problem, dict):
+        return "", UNTYPED
+    return str(problem.get("detail", "")), str(problem.get("type", UNTYPED))

@@ -6,6 +6,9 @@ HeadwayError
 ├── Reject                 raised by a handler: business failure, no lasting effect
 ├── Retry                  raised by a handler: not now, try again later
 ├── Unavailable            no coordinator or no server answered in time
+├── Superseded             another worker has this attempt now: stop, and leave no trace
+├── Halted                 a person must look before this attempt goes on
+│   └── JournalMismatch    a call is not the one that the journal has at its place
 └── Refused                the coordinator said no, with the reason
     ├── NotFound           no such task or saga
     └── Conflict           the same id with another body, or a state that forbids it
@@ -48,17 +51,44 @@ class Retry(HeadwayError):
         self.after = after
 
 
+class Superseded(HeadwayError):
+    """Another worker has this attempt now; whatever is still done here is of no interest."""
+
+
+class Halted(HeadwayError):
+    """A guard stopped the attempt; its task is parked until a person has looked.
+
+    `kind` says which: "Unsettled", "LoopDetected", "BudgetSpent", "ToolNotAllowed", "Tripped",
+    "JournalMismatch".
+    """
+
+    def __init__(self, reason: str, *, kind: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.kind = kind
+
+
+class JournalMismatch(Halted):
+    """The handler called another tool, or with other arguments, than the journal has at this
+    place: its code changed, or it is not deterministic between its calls."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, kind="JournalMismatch")
+
+
 class Unavailable(HeadwayError):
     """Nobody answered in time: is a coordinator running, and are the servers reachable?"""
 
 
 class Refused(HeadwayError):
-    """The coordinator refused a request; `code` is an HTTP-like status, the text the reason."""
+    """The coordinator refused a request; `code` is an HTTP-like status, the text the reason,
+    `kind` the problem's type ("about:blank" if it says no more than the code)."""
 
-    def __init__(self, reason: str, *, code: int = 400) -> None:
+    def __init__(self, reason: str, *, code: int = 400, kind: str = "about:blank") -> None:
         super().__init__(reason)
         self.reason = reason
         self.code = code
+        self.kind = kind
 
 
 class NotFound(Refused):

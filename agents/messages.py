@@ -46,13 +46,16 @@ class CommandData:
 
     `results` holds the results of the completed steps that this one comes after, directly or
     not. `result` and `outcome_unknown` are for compensations: the action's result if it is
-    known, and whether it is unknown if the action took effect at all.
+    known, and whether it is unknown if the action took effect at all. `input` is the task's, or the
+    step's own if it was handed one.
     """
 
     input: Any = None
     results: dict[str, Any] = field(default_factory=dict)
     result: Any = None
     outcome_unknown: bool = False
+    goal: str = ""  # of the task's manifest
+    rejection: str = ""  # why the task's output was not accepted, when it is done again
 
 
 @dataclass(slots=True)
@@ -80,13 +83,26 @@ class Command:
 
 @dataclass(slots=True)
 class FailureData:
-    """Why an attempt failed. `noeffect`: the agent states that nothing was left behind."""
+    """Why an attempt failed. `noeffect`: the agent states that nothing was left behind. `hold`: a
+    person must look before it is tried again."""
 
     type: str
     message: str
     retryable: bool = True
     noeffect: bool = False
     retryafterms: int = -1  # -1: by the step's policy
+    hold: bool = False
+
+
+@dataclass(slots=True)
+class NextStep:
+    """A step that an action hands off to: appended to the running plan, after the action's own."""
+
+    action: str  # agent.action
+    name: str = ""  # default: made from the action
+    compensate: str | None = None
+    read_only: bool = False
+    input: Any = None  # None: the task's
 
 
 @dataclass(slots=True)
@@ -94,6 +110,8 @@ class EventData:
     result: Any = None
     empty: bool = False  # a compensation found nothing to undo
     error: FailureData | None = None
+    handoff: list[NextStep] = field(default_factory=list)
+    progress: Any = None  # of a heartbeat, for people
 
 
 @dataclass(slots=True)

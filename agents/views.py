@@ -31,6 +31,7 @@ PARKED: frozenset[str] = frozenset({"parked", "failed_to_compensate"})
 
 PAGE_LIMIT_MAX = 500
 SUBMIT_MANY_MAX = 256  # tasks in one request
+UNTYPED = "about:blank"  # RFC 9457: the problem is what its status says
 WAIT_MAX_S = 5.0  # of one question for a settled task
 Number = Annotated[int, Field(ge=0, le=2_147_483_647)]  # of a version, an attempt, an epoch …
 
@@ -40,8 +41,9 @@ class _Model(BaseModel):
 
 
 class Problem(_Model):
-    """RFC 9457, as far as it applies here."""
+    """RFC 9457, as far as it applies here. `type` is a word that programs may rely on."""
 
+    type: str = UNTYPED
     title: str
     detail: str
     status: int

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any
 
 import nats.micro
 import orjson
@@ -21,7 +21,6 @@ from headway.agents.errors import Unavailable
 from headway.agents.messages import INLINE_MAX_BYTES, describe
 from headway.agents.payloads import put
 from headway.agents.subjects import API
-from headway.coordinator.catalogue import Catalogue
 from headway.coordinator.errors import (
     BusUnavailable,
     CoordinatorError,
@@ -29,8 +28,7 @@ from headway.coordinator.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from headway.coordinator.lookups import Lookups
-from headway.coordinator.operations import TaskOperations
+from headway.coordinator.serving import Serve
 from nats.micro.request import Request
 from nats.micro.service import Service
 from pydantic import BaseModel, ValidationError
@@ -41,40 +39,13 @@ SERVICE = "headway"
 ANSWER_TIMEOUT_S = 10.0  # then nobody knows yet, and asking again is harmless
 REQUESTS_MAX = 4_096  # at once; more are told to come again
 
-Serve = Callable[[bytes], Awaitable[BaseModel]]
-M = TypeVar("M", bound=BaseModel)
-
 
 class Api:
-    def __init__(
-        self,
-        connection: Connection,
-        tasks: TaskOperations,
-        lookups: Lookups,
-        catalogue: Catalogue,
-        health: Serve,
-    ) -> None:
+    def __init__(self, connection: Connection, operations: Mapping[str, Serve]) -> None:
         self._connection = connection
         self._running: set[asyncio.Task[None]] = set()
         self._service: Service | None = None
-        self._table: dict[str, Serve] = {
-            "submit": _typed(views.SubmitRequest, tasks.submit),
-            "submit.many": _typed(views.SubmitManyRequest, tasks.submit_many),
-            "get": _typed(views.GetRequest, lookups.get),
-            "list": _typed(views.ListRequest, lookups.list),
-            "parked": _typed(views.ListRequest, lookups.parked),
-            "history": _typed(views.HistoryRequest, lookups.history),
-            "cancel": _typed(views.TaskRequest, tasks.cancel),
-            "retry": _typed(views.StepRequest, tasks.retry),
-            "resume": _typed(views.TaskRequest, tasks.resume),
-            "settle": _typed(views.SettleRequest, tasks.settle),
-            "claim": _typed(views.ClaimRequest, tasks.claim),
-            "saga.register": catalogue.register,
-            "saga.get": _typed(views.SagaRef, catalogue.saga),
-            "saga.list": lambda _: catalogue.sagas(),
-            "agents": lambda _: catalogue.agents(),
-            "health": health,
-        }
+        self._operations = operations
 
     async def start(self) -> None:
         """Register the service and its endpoints."""
@@ -84,7 +55,7 @@ class Api:
             version=version("headway"),
             description="Durable coordination for multi-agent systems",
         )
-        for operation, serve in self._table.items():
+        for operation, serve in self._operations.items():
             await self._service.add_endpoint(
                 name=operation.replace(".", "-"),
                 subject=f"{API}.{operation}",
@@ -117,7 +88,7 @@ class Api:
             with suppress(ValueError):  # nobody waits for the answer: it was no request
                 await request.respond(body)
         except Refusal as refusal:
-            await _respond_error(request, refusal.code, refusal.reason)
+            await _respond_error(request, refusal.code, refusal.reason, refusal.kind)
         except ValidationError as error:
             await _respond_error(request, 422, describe(error))
         except StoreRefused as error:
@@ -140,15 +111,12 @@ class Api:
         return orjson.dumps({"dataref": ref, "datadigest": digest})
 
 
-def _typed(model: type[M], serve: Callable[[M], Awaitable[BaseModel]]) -> Serve:
-    async def parsed(body: bytes) -> BaseModel:
-        return await serve(model.model_validate_json(body or b"{}"))
-
-    return parsed
-
-
-async def _respond_error(request: Request, code: int, reason: str) -> None:
-    problem = views.Problem(title=_TITLES.get(code, "refused"), detail=reason, status=code)
+async def _respond_error(
+    request: Request, code: int, reason: str, kind: str = views.UNTYPED
+) -> None:
+    problem = views.Problem(
+        type=kind, title=_TITLES.get(code, "refused"), detail=reason, status=code
+    )
     one_line = " ".join(reason.split())
     with suppress(ValueError):  # nobody waits for the answer: it was no request
         await request.respond_error(str(code), one_line, problem.model_dump_json().encode())

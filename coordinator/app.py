@@ -119,8 +119,15 @@ class Coordinator:
             self._jitter,
         )
         lookups = Lookups(store, settled, roll, now_ms)
-        tasks = TaskOperations(around)
-        self._api = Api(connection, tasks, lookups, catalogue, self._health)
+        self._api = Api(
+            connection,
+            {
+                **TaskOperations(around).operations(),
+                **lookups.operations(),
+                **catalogue.operations(),
+                "health": self._health,
+            },
+        )
         self._housekeeping = Housekeeping(self.id, store, topology, catalogue, sweep, inlets, roll)
         wire.on_reconnect(self._housekeeping.nats_was_away)
         self._pulls = [

@@ -11,6 +11,7 @@ from headway.coordinator.errors import Refusal
 from headway.coordinator.jetstream import JetStreamError
 from headway.coordinator.presence import Roll
 from headway.coordinator.schemas import InputCheck
+from headway.coordinator.serving import Serve, typed
 from headway.coordinator.store import Store
 from headway.coordinator.topology import Topology
 from headway.sagas.definition import Definition
@@ -28,6 +29,14 @@ class Catalogue:
         self._roll = roll
         self._clock = clock
         self._check = InputCheck()
+
+    def operations(self) -> dict[str, Serve]:
+        return {
+            "saga.register": self.register,
+            "saga.get": typed(views.SagaRef, self.saga),
+            "saga.list": lambda _: self.sagas(),
+            "agents": lambda _: self.agents(),
+        }
 
     async def register(self, body: bytes) -> views.SagaView:
         try:

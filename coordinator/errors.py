@@ -10,6 +10,8 @@ CoordinatorError
 
 from __future__ import annotations
 
+from headway.agents.views import UNTYPED
+
 
 class CoordinatorError(Exception):
     """Root of the coordinator's errors."""
@@ -32,9 +34,11 @@ class BusUnavailable(CoordinatorError):
 
 
 class Refusal(CoordinatorError):
-    """A request or a message is refused: `code` is an HTTP-like status, the text the reason."""
+    """A request or a message is refused: `code` is an HTTP-like status, the text the reason,
+    `kind` the problem's type where programs tell refusals of one code apart."""
 
-    def __init__(self, reason: str, code: int = 400) -> None:
+    def __init__(self, reason: str, code: int = 400, kind: str = UNTYPED) -> None:
         super().__init__(reason)
         self.reason = reason
         self.code = code
+        self.kind = kind

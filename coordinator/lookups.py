@@ -12,6 +12,7 @@ from headway.coordinator import portraits
 from headway.coordinator.errors import Refusal
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded
+from headway.coordinator.serving import Serve, typed
 from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
 
@@ -28,6 +29,14 @@ class Lookups:
         self._settled = settled
         self._roll = roll
         self._clock = clock
+
+    def operations(self) -> dict[str, Serve]:
+        return {
+            "get": typed(views.GetRequest, self.get),
+            "list": typed(views.ListRequest, self.list),
+            "parked": typed(views.ListRequest, self.parked),
+            "history": typed(views.HistoryRequest, self.history),
+        }
 
     async def get(self, request: views.GetRequest) -> views.TaskView:
         look = partial(self._look, request.task)

@@ -22,6 +22,7 @@ from headway.coordinator.errors import BusUnavailable, Refusal, StoreUnavailable
 from headway.coordinator.intake import Answer, Item
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded, NewTask
+from headway.coordinator.serving import Serve, typed
 from headway.sagas import inputs as i
 from headway.sagas.task import Claim, Phase
 
@@ -83,6 +84,17 @@ class TaskOperations:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._clock = around.clock
+
+    def operations(self) -> dict[str, Serve]:
+        return {
+            "submit": typed(views.SubmitRequest, self.submit),
+            "submit.many": typed(views.SubmitManyRequest, self.submit_many),
+            "cancel": typed(views.TaskRequest, self.cancel),
+            "retry": typed(views.StepRequest, self.retry),
+            "resume": typed(views.TaskRequest, self.resume),
+            "settle": typed(views.SettleRequest, self.settle),
+            "claim": typed(views.ClaimRequest, self.claim),
+        }
 
     async def submit(self, request: views.SubmitRequest) -> views.SubmitReceipt:
         new = await self._new_task(request)

@@ -1,4 +1,4 @@
-"""The named statements of `sql/queries.sql`. Python holds no SQL."""
+"""The named statements of `sql/*.sql`. Python holds no SQL."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ _BLOCK = re.compile(r"^-- name: (?P<name>\w+)\n(?P<body>.*?)(?=^-- name: |\Z)", 
 
 
 def _load() -> dict[str, str]:
-    text = resources.files("headway.coordinator.sql").joinpath("queries.sql").read_text("utf-8")
     found: dict[str, str] = {}
-    for block in _BLOCK.finditer(text):
-        name = block["name"]
-        if name in found:
-            raise ValueError(f"two statements are named {name!r} in queries.sql")
-        found[name] = block["body"].strip().rstrip(";")
+    for file in resources.files("headway.coordinator.sql").iterdir():
+        if not file.name.endswith(".sql"):
+            continue
+        for block in _BLOCK.finditer(file.read_text("utf-8")):
+            name = block["name"]
+            if name in found:
+                raise ValueError(f"two statements are named {name!r}; one is in {file.name}")
+            found[name] = block["body"].strip().rstrip(";")
     return found
 
 
