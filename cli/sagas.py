@@ -16,7 +16,8 @@ from headway.agents.views import SagaList
 from headway.cli import tables
 from headway.cli.failures import BadInput
 from headway.cli.terminal import Terminal, command
-from headway.sagas.definition import Definition, Saga
+from headway.sagas.builder import Saga
+from headway.sagas.definition import Definition
 
 PANEL = "Sagas"
 

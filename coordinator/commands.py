@@ -8,7 +8,8 @@ from uuid import UUID
 import orjson
 from headway.agents import messages, subjects
 from headway.sagas.actions import Dispatch
-from headway.sagas.definition import Definition, Step
+from headway.sagas.definition import Definition
+from headway.sagas.step import Step
 from headway.sagas.task import Phase, Task
 
 

@@ -11,7 +11,7 @@ import orjson
 from headway.agents import views
 from headway.coordinator.commands import target
 from headway.coordinator.records import Loaded
-from headway.sagas.definition import Step
+from headway.sagas.step import Step
 from headway.sagas.task import Phase, StepState, Task, TaskStatus
 
 

@@ -9,7 +9,7 @@ Both take an `Order`. Intervals are short, so that a whole run, faults included,
 from __future__ import annotations
 
 from headway.demo.orders import Order
-from headway.sagas.definition import Saga
+from headway.sagas.builder import Saga
 from headway.sagas.retry import Retry, Timeouts
 
 FULFIL_ORDER = "fulfil-order"

@@ -6,11 +6,13 @@ tell what a state waits for.
 """
 
 from headway.sagas.actions import Action, Dispatch, Stop, Withdraw
+from headway.sagas.builder import Saga
 from headway.sagas.deadlines import due
-from headway.sagas.definition import Definition, Saga, Step
+from headway.sagas.definition import Definition
 from headway.sagas.errors import DefinitionError, ImpossibleInput, SagaError
 from headway.sagas.replay import fold, replay
 from headway.sagas.retry import Retry, Timeouts
+from headway.sagas.step import Step
 from headway.sagas.task import Phase, StepState, StepStatus, Task, TaskStatus, violations
 from headway.sagas.transition import Transition, outstanding, transition
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headway.sagas.definition import Definition, Step
+from headway.sagas.definition import Definition
+from headway.sagas.step import Step
 from headway.sagas.task import Phase, StepState, Task
 
 DISPATCH_CHECK_MS = 30_000  # a dispatch without an answer is looked after for the first time

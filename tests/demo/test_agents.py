@@ -27,7 +27,7 @@ from headway.demo.orders import Order
 from headway.demo.sagas import fulfil_order
 from headway.demo.sagas import refund as refund_saga
 from headway.demo.trouble import Trouble
-from headway.sagas.definition import Saga
+from headway.sagas.builder import Saga
 
 
 class Service:

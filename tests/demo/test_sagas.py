@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from headway.demo.books import ACTIONS
 from headway.demo.sagas import fulfil_order, refund
-from headway.sagas.definition import Definition, Saga
+from headway.sagas.builder import Saga
+from headway.sagas.definition import Definition
 
 
 @pytest.mark.parametrize("saga", [fulfil_order(), refund()], ids=lambda saga: saga.name)
