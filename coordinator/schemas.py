@@ -1,4 +1,5 @@
-"""Inputs checked against the JSON Schema of their saga; the complaint names the field."""
+"""Values checked against a JSON Schema, such as inputs against that of their saga; the complaint
+names the field."""
 
 from __future__ import annotations
 
@@ -25,13 +26,9 @@ class InputCheck:
         validator = self._validators.get(definition.digest)
         if validator is None:
             validator = self._compile(definition)
-        try:
-            validator.validate(orjson.loads(task_input))
-        except jsonschema_rs.ValidationError as error:
-            place = ".".join(str(part) for part in error.instance_path) or "input"
-            raise Refusal(
-                f"the input does not fit the saga: {place}: {error.message}", 422
-            ) from None
+        complaint = misfit(validator, orjson.loads(task_input), "input")
+        if complaint:
+            raise Refusal(f"the input does not fit the saga: {complaint}", 422)
 
     def compile(self, definition: Definition) -> None:
         """Refusal (422) if the saga's schema is not one."""
@@ -40,17 +37,31 @@ class InputCheck:
 
     def _compile(self, definition: Definition) -> Any:
         assert definition.input_schema is not None
-        try:
-            validator = jsonschema_rs.validator_for(
-                definition.input_schema, retriever=_refuse_remote, mask="the value"
-            )
-        except ValueError as error:
-            complaint = str(error).partition("\n")[0]
-            raise Refusal(f"input_schema is not a JSON Schema: {complaint}", 422) from error
+        validator = compiled(definition.input_schema, "input_schema")
         if len(self._validators) >= _VALIDATORS_MAX:
             self._validators.clear()
         self._validators[definition.digest] = validator
         return validator
+
+
+def compiled(schema: Any, name: str) -> Any:
+    """The validator of a JSON Schema; Refusal (422), which calls it `name`, if it is not one."""
+    try:
+        return jsonschema_rs.validator_for(schema, retriever=_refuse_remote, mask="the value")
+    except ValueError as error:
+        complaint = str(error).partition("\n")[0]
+        raise Refusal(f"{name} is not a JSON Schema: {complaint}", 422) from error
+
+
+def misfit(validator: Any, value: Any, whole: str) -> str:
+    """Where and how a value does not fit, without the value; "" if it does. `whole` is what the
+    value is called where no field of it can be named."""
+    try:
+        validator.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        place = ".".join(str(part) for part in error.instance_path) or whole
+        return f"{place}: {error.message}"
+    return ""
 
 
 def _refuse_remote(uri: str) -> Any:
