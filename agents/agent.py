@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from headway.agents.binding import Binding, Function, bind
+from headway.agents.binding import Binding, bind
 from headway.agents.errors import DeclarationError
 from headway.agents.messages import Phase
+from headway.agents.signatures import Function
 from headway.agents.subjects import SubjectError, token
 
 F = TypeVar("F", bound=Function)

@@ -7,18 +7,16 @@ it returns is JSON that any coordinator can store.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 from headway.agents import plainjson
 from headway.agents.context import Context
 from headway.agents.errors import DeclarationError, HeadwayError, InvalidInput
 from headway.agents.messages import CommandData, Phase, describe
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from headway.agents.signatures import ANYTHING, Function, adapter_of, hints_of, refuse_generators
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
-
-Function = Callable[..., Any]
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _WANTED: dict[Phase, tuple[str, ...]] = {
@@ -76,15 +74,16 @@ class Binding:
 def bind(function: Function, name: str, phase: Phase) -> Binding:
     """Read `function`'s signature; DeclarationError says what to mend."""
     where = f"{phase} {name!r}"
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise DeclarationError(f"{where} is a generator; return its result instead of yielding")
+    refuse_generators(function, where)
     parameters = _parameters(function, where, phase)
-    hints = _hints(function, where)
+    hints = hints_of(function, where)
     if hints.get(parameters[0].name, Context) not in (Context, Any):
         raise DeclarationError(
             f"{where}: its first parameter is {parameters[0].name!r}; put `ctx: Context` first"
         )
-    takes = tuple(_adapter(hints.get(each.name, Any), where, each.name) for each in parameters[1:])
+    takes = tuple(
+        adapter_of(hints.get(each.name, Any), where, each.name) for each in parameters[1:]
+    )
     returns = hints.get("return", Any) if phase == "action" else Any
     return Binding(
         name,
@@ -92,7 +91,7 @@ def bind(function: Function, name: str, phase: Phase) -> Binding:
         function,
         inspect.iscoroutinefunction(function),
         takes,
-        _adapter(returns, where, "the return value") or TypeAdapter(Any),
+        adapter_of(returns, where, "the return value") or ANYTHING,
     )
 
 
@@ -112,29 +111,6 @@ def _parameters(function: Function, where: str, phase: Phase) -> list[inspect.Pa
     if not filled:
         raise DeclarationError(f"{shape}; put `ctx: Context` first")
     return filled
-
-
-def _hints(function: Function, where: str) -> dict[str, Any]:
-    target = function if inspect.isroutine(function) else type(function).__call__
-    try:
-        return get_type_hints(target, include_extras=True)
-    except (NameError, TypeError) as error:
-        raise DeclarationError(
-            f"{where}: a type in its signature cannot be found ({error}); "
-            "define or import it at the top of the module"
-        ) from error
-
-
-def _adapter(annotation: Any, where: str, what: str) -> TypeAdapter[Any] | None:
-    if annotation is Any:
-        return None
-    try:
-        return TypeAdapter(annotation)
-    except PydanticUserError as error:
-        raise DeclarationError(
-            f"{where}: the type of {what} cannot be checked: {str(error).splitlines()[0]} "
-            "(use a pydantic model, a dataclass, a TypedDict or plain JSON types)"
-        ) from error
 
 
 def _check(adapter: TypeAdapter[Any], value: Any, what: str) -> Any:

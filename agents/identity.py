@@ -37,6 +37,11 @@ def operation_id(task: uuid.UUID, step: str, phase: str) -> uuid.UUID:
     return uuid.uuid5(task, f"{step}/{phase}")
 
 
+def invocation_id(operation: uuid.UUID, key: str) -> uuid.UUID:
+    """UUIDv5 of an operation and a call's key: one for all runs of that call."""
+    return uuid.uuid5(operation, key)
+
+
 def _uuid7(at_ms: int, randomness: bytes) -> uuid.UUID:
     value = bytearray(at_ms.to_bytes(6, "big") + randomness)
     value[6] = (value[6] & 0x0F) | 0x70  # version 7

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
-from headway.agents.binding import EMPTY, Binding, Function, bind
+from headway.agents.binding import EMPTY, Binding, bind
 from headway.agents.context import Context
 from headway.agents.identity import new_task_id
 from headway.agents.messages import CommandData
+from headway.agents.signatures import Function
 
 _DEFAULT = Context(
     task=new_task_id(),
