@@ -1,13 +1,13 @@
-"""Hearing that a task moved on, on the feed.
+"""Hearing that something changed: a task, on the feed; a document, on its subject.
 
-The feed is core NATS: what it says may be lost, so whoever waits for it looks again by and by.
+This is core NATS: what it says may be lost, so whoever waits for it looks again by and by.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from uuid import UUID
 
 from headway.agents.subjects import feed_of_task
@@ -25,19 +25,26 @@ def is_any(_kind: str) -> bool:
     return True
 
 
-@asynccontextmanager
-async def news_of(
+def news_of(
     wire: Wire, task: UUID, is_news: Callable[[str], bool]
-) -> AsyncIterator[asyncio.Event]:
+) -> AbstractAsyncContextManager[asyncio.Event]:
     """An event that is set by news of a kind that counts, and by every reconnect."""
+    return news_on(wire, feed_of_task(str(task)), is_news)
+
+
+@asynccontextmanager
+async def news_on(
+    wire: Wire, subjects: str, is_news: Callable[[str], bool] = is_any
+) -> AsyncIterator[asyncio.Event]:
+    """As `news_of`, on any subjects; a kind is a subject's last token."""
     news = asyncio.Event()
 
-    def on_feed(subject: str, _reply: str, _headers: bytes, _body: bytes) -> None:
+    def on_news(subject: str, _reply: str, _headers: bytes, _body: bytes) -> None:
         if is_news(subject.rpartition(".")[2]):
             news.set()
 
     forget = wire.on_reconnect(news.set)
-    sid = await wire.subscribe(feed_of_task(str(task)), on_feed)
+    sid = await wire.subscribe(subjects, on_news)
     try:
         yield news
     finally:
@@ -48,6 +55,7 @@ async def news_of(
 async def wait_for(event: asyncio.Event, seconds: float) -> None:
     """Until the event is set, or so long."""
     try:
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()
     except TimeoutError:
         return

@@ -5,6 +5,7 @@ An agent's identity is the subject token that the server enforces, never a field
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -138,3 +139,13 @@ def stop_subject(agent: str, task: str, step: str) -> str:
 
 def stops_of_agent(agent: str) -> str:
     return f"{PREFIX}.stop.{agent}.*.*"
+
+
+def document_subject(collection: str, key: str) -> str:
+    """Core NATS, lossy: a document has a new version. A key may hold any character, so a digest
+    stands for it."""
+    return f"{PREFIX}.documents.{collection}.{hashlib.sha256(key.encode()).hexdigest()[:32]}"
+
+
+def documents_of(collection: str) -> str:
+    return f"{PREFIX}.documents.{collection}.*"
