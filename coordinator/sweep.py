@@ -114,7 +114,7 @@ class Sweep:
         await self._timers.postpone(timers)
 
     def _to_check(self, task: Loaded, suspect: bool, now: int) -> Iterable[Dispatch]:
-        for sent in outstanding(task.task):
+        for sent in outstanding(task.definition, task.task):
             state = task.task.steps[sent.step]
             ripe_at = state.dispatched_at + SUSPECT_AGE_MS
             if check_due(state, now) or (suspect and now >= ripe_at):

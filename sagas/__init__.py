@@ -5,15 +5,17 @@ random numbers arrive in values. `transition` decides, `replay` folds, `outstand
 tell what a state waits for.
 """
 
-from headway.sagas.actions import Action, Dispatch, Stop, Withdraw
+from headway.sagas.actions import Action, Dispatch, StartChild, Stop, UndoChild, Withdraw
 from headway.sagas.builder import Saga
 from headway.sagas.deadlines import due
 from headway.sagas.definition import Definition
 from headway.sagas.errors import DefinitionError, ImpossibleInput, SagaError
+from headway.sagas.invariants import violations
+from headway.sagas.plan import planned
 from headway.sagas.replay import fold, replay
 from headway.sagas.retry import Retry, Timeouts
 from headway.sagas.step import Step
-from headway.sagas.task import Phase, StepState, StepStatus, Task, TaskStatus, violations
+from headway.sagas.task import Phase, StepState, StepStatus, Task, TaskStatus
 from headway.sagas.transition import Transition, outstanding, transition
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Retry",
     "Saga",
     "SagaError",
+    "StartChild",
     "Step",
     "StepState",
     "StepStatus",
@@ -34,10 +37,12 @@ __all__ = [
     "TaskStatus",
     "Timeouts",
     "Transition",
+    "UndoChild",
     "Withdraw",
     "due",
     "fold",
     "outstanding",
+    "planned",
     "replay",
     "transition",
     "violations",

@@ -33,4 +33,20 @@ class Stop:
     attempt: int
 
 
-Action = Dispatch | Withdraw | Stop
+@dataclass(frozen=True, slots=True)
+class StartChild:
+    """Submit the child task of this attempt of a step; again is harmless."""
+
+    step: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class UndoChild:
+    """Have the child task of this attempt undone, whether it runs or has succeeded."""
+
+    step: str
+    attempt: int
+
+
+Action = Dispatch | Withdraw | Stop | StartChild | UndoChild

@@ -8,12 +8,16 @@ by side. Past the pivot there is no way back: what fails there parks the task.
 from __future__ import annotations
 
 from headway.sagas import events as e
-from headway.sagas.deadlines import stop_by
+from headway.sagas.checks import results_of
 from headway.sagas.definition import Definition
+from headway.sagas.finish import finish
 from headway.sagas.progress import Progress
+from headway.sagas.recovery import recover, stuck
+from headway.sagas.step import Step
 from headway.sagas.task import (
     ACTIVE,
     UNSUCCESSFUL,
+    Failure,
     Phase,
     StepState,
     StepStatus,
@@ -21,41 +25,19 @@ from headway.sagas.task import (
     TaskStatus,
     may_need_compensation,
 )
+from headway.sagas.waiting import serve_signal
 
 
 def advance(progress: Progress, at: int) -> None:
     """Record everything that the state calls for now."""
-    if progress.task.status is TaskStatus.RUNNING:
+    while progress.task.status is TaskStatus.RUNNING:
         failed = _failed_before_pivot(progress.definition, progress.task)
-        if failed is None:
-            _forward(progress, at)
-        else:
-            recover(progress, at, _why(progress.task, failed), step=failed)
+        if failed is not None:
+            recover(progress, at, _why(progress.task, failed), failed=failed)
+        elif _forward(progress, at):
+            break
     if progress.task.status is TaskStatus.COMPENSATING:
         _backward(progress, at)
-
-
-def recover(progress: Progress, at: int, reason: str, *, step: str = "", by: str = "") -> None:
-    """Turn the task around: nothing new is dispatched, running branches are asked to stop."""
-    stopping: dict[str, int] = {}
-    closing: dict[str, StepStatus] = {}
-    for name, state in progress.task.steps.items():
-        if state.status is StepStatus.SCHEDULED and state.outstanding:
-            stopping[name] = stop_by(progress.definition.steps[name], at)
-        elif state.status is StepStatus.SCHEDULED:
-            matters = state.uncertain and not progress.definition.steps[name].read_only
-            closing[name] = StepStatus.UNKNOWN if matters else StepStatus.FAILED
-    progress.record(e.RecoveryStarted(at, reason, step, by, stopping, closing))
-
-
-def stuck(task: Task) -> tuple[str, ...]:
-    """The steps that keep a parked task from going on."""
-    wanted = (
-        frozenset({StepStatus.FAILED_TO_COMPENSATE})
-        if task.status in (TaskStatus.COMPENSATING, TaskStatus.FAILED_TO_COMPENSATE)
-        else UNSUCCESSFUL
-    )
-    return tuple(name for name, state in task.steps.items() if state.status in wanted)
 
 
 def _failed_before_pivot(definition: Definition, task: Task) -> str | None:
@@ -75,30 +57,64 @@ def _why(task: Task, step: str) -> str:
     return f"step {step!r}: {error.type}: {error.message}"
 
 
-def _forward(progress: Progress, at: int) -> None:
-    known = progress.task.steps
+def _forward(progress: Progress, at: int) -> bool:
+    """Begin what is ready, or end what is done. False: something else came of it, look again."""
+    held = progress.task.beside.hold
     active = False
-    for name, state in known.items():
+    for name, step in progress.definition.steps.items():
+        state = progress.task.steps[name]
         if state.status is StepStatus.SCHEDULED:
-            active = True
-            if 0 < state.retry_at <= at:
-                progress.record(e.AttemptDispatched(at, name, Phase.ACTION, state.attempt + 1))
-        elif state.status is StepStatus.WAITING and _is_ready(progress.definition, known, name):
-            active = True
-            progress.record(e.AttemptDispatched(at, name, Phase.ACTION, 1))
-    if active:
-        return
-    blocked = stuck(progress.task)
+            if held is None:
+                active = True
+                if 0 < state.retry_at <= at:
+                    progress.record(e.AttemptDispatched(at, name, Phase.ACTION, state.attempt + 1))
+            elif state.outstanding and step.kind in ("action", "child"):
+                active = True
+        elif (
+            held is None
+            and state.status is StepStatus.WAITING
+            and _is_ready(progress.definition, progress.task.steps, name)
+        ):
+            _begin(progress, step, at)
+            status = progress.task.steps[name].status
+            if status is StepStatus.FAILED:
+                return False
+            active = active or status is StepStatus.SCHEDULED
+    return active or _came_to_rest(progress, at)
+
+
+def _begin(progress: Progress, step: Step, at: int) -> None:
+    """Dispatch a step for the first time, unless its condition keeps it from that."""
+    if step.when:
+        verdict = progress.checks.when(step.when, results_of(progress.task))
+        if isinstance(verdict, Failure):
+            progress.record(e.ConditionFailed(at, step.name, verdict))
+            return
+        if not verdict:
+            progress.record(e.StepSkipped(at, step.name))
+            return
+    progress.record(e.AttemptDispatched(at, step.name, Phase.ACTION, 1))
+    if step.kind == "wait":
+        serve_signal(progress, step, at)
+
+
+def _came_to_rest(progress: Progress, at: int) -> bool:
+    """Nothing is going on: park or succeed. False: it goes on after all."""
+    held, blocked = progress.task.beside.hold, stuck(progress.task)
+    if held is not None:
+        progress.record(e.TaskParked(at, held.reason))
+        return True
     if blocked:
         why = "; ".join(_why(progress.task, name) for name in blocked)
         progress.record(e.TaskParked(at, f"past the point of no return: {why}"))
-    else:
-        progress.record(e.TaskSucceeded(at))
+        return True
+    return finish(progress, at)
 
 
 def _is_ready(definition: Definition, known: dict[str, StepState], step: str) -> bool:
     for before in definition.steps[step].after:
-        if known[before].status is not StepStatus.COMPLETED:
+        status = known[before].status
+        if status is not StepStatus.COMPLETED and status is not StepStatus.SKIPPED:
             return False
     return True
 

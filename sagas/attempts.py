@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from headway.sagas import events as e
 from headway.sagas import inputs as i
-from headway.sagas.deadlines import closes_at, lapsed
+from headway.sagas.circumstances import DEADLINE
+from headway.sagas.deadlines import closes_at, lapsed, overdue, wakes_at
 from headway.sagas.progress import Progress
+from headway.sagas.recovery import is_past_return, recover
 from headway.sagas.task import Phase, StepStatus, TaskStatus
 
 RETRY_AFTER_MAX_MS = 31 * 86_400_000  # however long an agent asks to be left alone
@@ -37,15 +39,19 @@ def attempt_ended(progress: Progress, happened: i.Failed | i.TimedOut) -> None:
     if isinstance(happened, i.TimedOut):
         time_out(progress, happened.step, "start_to_close", happened.at, happened.jitter)
         return
+    held = happened.hold and progress.task.status is TaskStatus.RUNNING
     ending = _Ending(
         happened.at,
         happened.error.type,
-        happened.retryable,
+        happened.retryable and not happened.hold,
         happened.no_effect,
         happened.jitter,
         happened.retry_after_ms,
     )
-    status, retry_at = _after(progress, happened.step, ending)
+    if held:
+        status, retry_at = StepStatus.SCHEDULED, happened.at
+    else:
+        status, retry_at = _after(progress, happened.step, ending)
     progress.record(
         e.AttemptFailed(
             happened.at,
@@ -58,6 +64,24 @@ def attempt_ended(progress: Progress, happened: i.Failed | i.TimedOut) -> None:
             retry_at,
         )
     )
+    if held:
+        why = f"step {happened.step!r}: {happened.error.type}: {happened.error.message}"
+        hold(progress, happened.at, happened.error.type, why, happened.step)
+
+
+def guarded(progress: Progress, happened: i.Guarded) -> None:
+    """A guard stopped a step: nothing new is begun until a person has looked."""
+    state = progress.task.steps.get(happened.step)
+    if state is None or not state.outstanding or progress.task.status is not TaskStatus.RUNNING:
+        return
+    why = f"step {happened.step!r}: {happened.kind}: {happened.reason}"
+    hold(progress, happened.at, happened.kind, why, happened.step)
+
+
+def hold(progress: Progress, at: int, kind: str, reason: str, step: str = "") -> None:
+    """Begin nothing new, unless that is so already."""
+    if progress.task.beside.hold is None:
+        progress.record(e.TaskHeld(at, kind, reason, step))
 
 
 def time_out(progress: Progress, step: str, timeout: str, at: int, jitter: float) -> None:
@@ -72,11 +96,32 @@ def time_out(progress: Progress, step: str, timeout: str, at: int, jitter: float
 
 
 def tick(progress: Progress, happened: i.Tick) -> None:
-    """Give up what has run out of time; what is due again is dispatched by `advance`."""
+    """Give up what has run out of time, wake what slept; what is due again is dispatched by
+    `advance`."""
+    at = happened.at
     for name, step in progress.definition.steps.items():
-        timeout = lapsed(step, progress.state(name), happened.at)
-        if timeout is not None:
-            time_out(progress, name, timeout, happened.at, happened.jitter)
+        state = progress.state(name)
+        wakes = wakes_at(step, state)
+        if wakes is not None and wakes <= at:
+            progress.record(e.StepCompleted(at, name, state.attempt))
+        timeout = lapsed(step, progress.state(name), at)
+        if timeout is None:
+            continue
+        if step.default:
+            word = e.StepApproved if step.default == "approve" else e.StepRejected
+            progress.record(word(at, name))
+        else:
+            time_out(progress, name, timeout, at, happened.jitter)
+    if overdue(progress.task, at):
+        _give_up(progress, at)
+
+
+def _give_up(progress: Progress, at: int) -> None:
+    """The deadline passed: undo the task or, where that cannot be, let a person look."""
+    if is_past_return(progress):
+        hold(progress, at, DEADLINE, "the deadline passed beyond the point of no return")
+    else:
+        recover(progress, at, "the deadline passed")
 
 
 def claim_asked(progress: Progress, happened: i.ClaimAsked) -> None:
@@ -140,7 +185,7 @@ def _after(progress: Progress, name: str, ending: _Ending) -> tuple[StepStatus, 
             StepStatus.FAILED_TO_COMPENSATE,
         )
     else:
-        left_nothing = step.read_only or (ending.no_effect and not state.uncertain)
+        left_nothing = step.without_effect or (ending.no_effect and not state.uncertain)
         policy, again = step.retry, StepStatus.SCHEDULED
         ended = StepStatus.FAILED if left_nothing else StepStatus.UNKNOWN
         if progress.task.status is TaskStatus.COMPENSATING:
@@ -159,4 +204,13 @@ def _after(progress: Progress, name: str, ending: _Ending) -> tuple[StepStatus, 
     return again, retry_at
 
 
-__all__ = ["CLAIMS_MAX", "attempt_ended", "claim_asked", "dispatch_lost", "tick", "time_out"]
+__all__ = [
+    "CLAIMS_MAX",
+    "attempt_ended",
+    "claim_asked",
+    "dispatch_lost",
+    "guarded",
+    "hold",
+    "tick",
+    "time_out",
+]

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 from headway.sagas import events as e
+from headway.sagas.circumstances import ORDINARY, Circumstances
 from headway.sagas.errors import SagaError
 from headway.sagas.task import (
     UNTOUCHED,
@@ -42,6 +43,15 @@ _EVENT_TYPES: dict[str, type[e.Event]] = {
         e.TaskFailedToCompensate,
         e.TaskResumed,
         e.StepSettled,
+        e.StepSkipped,
+        e.ConditionFailed,
+        e.StepApproved,
+        e.StepRejected,
+        e.SignalReceived,
+        e.SignalTaken,
+        e.StepsAppended,
+        e.TaskHeld,
+        e.OutputRejected,
     )
 }
 _ADAPTERS: dict[str, TypeAdapter[e.Event]] = {
@@ -84,6 +94,9 @@ _STEP_STATUSES = {status.value: status for status in StepStatus}
 _TASK_STATUSES = {status.value: status for status in TaskStatus}
 
 
+_BESIDE: TypeAdapter[Circumstances] = TypeAdapter(Circumstances)
+
+
 class UnknownEventType(SagaError):
     """A stored event of a type that this version does not know: it was written by a newer one."""
 
@@ -105,15 +118,19 @@ def decode_event(kind: str, at: int, data: bytes) -> e.Event:
 
 
 def encode_task(task: Task) -> bytes:
-    steps = {step: _encode_step(state) for step, state in task.steps.items()}
-    return orjson.dumps(
-        {
-            "reason": task.reason,
-            "incident": task.incident,
-            "cause": task.cause,
-            "steps": steps,
+    state: dict[str, Any] = {
+        "reason": task.reason,
+        "incident": task.incident,
+        "cause": task.cause,
+        "steps": {step: _encode_step(state) for step, state in task.steps.items()},
+    }
+    if task.beside is not ORDINARY:
+        state["beside"] = {
+            name: value
+            for name, value in task.beside._asdict().items()
+            if value is not ORDINARY[Circumstances._fields.index(name)]
         }
-    )
+    return orjson.dumps(state)
 
 
 def _encode_step(state: StepState) -> dict[str, Any]:
@@ -138,6 +155,7 @@ def decode_task(status: str, version: int, state: bytes) -> Task:
         stored["reason"],
         stored["incident"],
         stored["cause"],
+        _BESIDE.validate_python(stored["beside"]) if "beside" in stored else ORDINARY,
     )
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headway.sagas.definition import Definition
+from headway.sagas.retry import DURATION_MAX_S
 from headway.sagas.step import Step
-from headway.sagas.task import Phase, StepState, Task
+from headway.sagas.task import Phase, StepState, Task, TaskStatus
 
 DISPATCH_CHECK_MS = 30_000  # a dispatch without an answer is looked after for the first time
 CLOSE_GRACE_MS = 2_000  # the worker's own report of a timeout comes before ours
+WAIT_CHECK_MS = 86_400_000  # what waits for a person or a signal is looked at once a day
 STOP_WAIT_MS = 30_000  # for a running attempt without start_to_close that was asked to stop
 
 
@@ -25,13 +27,33 @@ def due(definition: Definition, task: Task, checked_at: int = 0) -> int | None:
     """
     if task.ended or task.parked:
         return None
+    beside = task.beside
     times = [
         time
         for name, state in task.steps.items()
-        if state.dispatched_at or state.retry_at
+        if state.dispatched_at or (state.retry_at and beside.hold is None)
         for time in _times(definition.steps[name], state, checked_at)
     ]
+    deadline = _deadline(task)
+    if deadline is not None:
+        times.append(deadline)
     return min(times, default=None)
+
+
+def _deadline(task: Task) -> int | None:
+    """When the task is given up, unless that was done or a person looks at it already."""
+    beside = task.beside
+    if beside.bounds is None or not beside.bounds.deadline or beside.overdue:
+        return None
+    if task.status is not TaskStatus.RUNNING or beside.hold is not None:
+        return None
+    return beside.bounds.deadline
+
+
+def overdue(task: Task, at: int) -> bool:
+    """Whether the task is to be given up for its deadline."""
+    deadline = _deadline(task)
+    return deadline is not None and deadline <= at
 
 
 def check_due(state: StepState, at: int) -> bool:
@@ -41,8 +63,11 @@ def check_due(state: StepState, at: int) -> bool:
 
 def clock_due(definition: Definition, task: Task, at: int) -> bool:
     """Whether a retry or a timeout of this task is due; a dispatch's check does not count."""
-    return any(
-        0 < state.retry_at <= at or lapsed(definition.steps[name], state, at) is not None
+    held = task.beside.hold is not None
+    return overdue(task, at) or any(
+        (0 < state.retry_at <= at and not held)
+        or (wakes_at(definition.steps[name], state) or at + 1) <= at
+        or lapsed(definition.steps[name], state, at) is not None
         for name, state in task.steps.items()
     )
 
@@ -65,9 +90,19 @@ def closes_at(step: Step, state: StepState) -> int | None:
 
 
 def stop_by(step: Step, at: int) -> int:
-    """When a running attempt that is asked to stop at `at` is given up as unknown."""
+    """When a running attempt that is asked to stop at `at` is given up as unknown; a child is
+    waited for, however long it takes to undo."""
+    if step.kind == "child":
+        return at + _ms(DURATION_MAX_S)
     limit = step.timeouts.start_to_close
     return at + (STOP_WAIT_MS if limit is None else _ms(limit) + CLOSE_GRACE_MS)
+
+
+def wakes_at(step: Step, state: StepState) -> int | None:
+    """When a sleep that goes on is over (ms); None for anything else."""
+    if step.kind != "sleep" or not state.outstanding:
+        return None
+    return state.dispatched_at + max(1, round(step.seconds * 1000))
 
 
 def _times(step: Step, state: StepState, checked_at: int) -> Iterator[int]:
@@ -75,8 +110,15 @@ def _times(step: Step, state: StepState, checked_at: int) -> Iterator[int]:
         yield state.retry_at
     if state.outstanding:
         if not state.stop_by:  # else its command was withdrawn, and is not looked after
+            every = DISPATCH_CHECK_MS if step.kind in ("action", "child") else WAIT_CHECK_MS
+            check = max(state.dispatched_at, checked_at) + 2 * every - 1
+            yield check - check % every
+        elif step.kind == "child":
             check = max(state.dispatched_at, checked_at) + 2 * DISPATCH_CHECK_MS - 1
             yield check - check % DISPATCH_CHECK_MS
+        wakes = wakes_at(step, state)
+        if wakes is not None:
+            yield wakes
         yield from (time for time, _ in _deadlines(step, state))
 
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.sagas.circumstances import Bounds
+from headway.sagas.step import Step
 from headway.sagas.task import Failure, Phase, StepStatus
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSubmitted:
     at: int
+    bounds: Bounds | None = None
+    child: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class AttemptHeartbeat:
     step: str
     phase: Phase
     attempt: int
+    progress: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,91 @@ class EmptyDoubted:
 
 
 @dataclass(frozen=True, slots=True)
+class StepSkipped:
+    """A step's condition was false."""
+
+    at: int
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionFailed:
+    """A step's condition could not be told."""
+
+    at: int
+    step: str
+    error: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class StepApproved:
+    """A person approved; without `by`, nobody did in time and that is the default."""
+
+    at: int
+    step: str
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRejected:
+    """A person rejected; without `by`, nobody approved in time and that is the default."""
+
+    at: int
+    step: str
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalReceived:
+    at: int
+    name: str
+    id: str
+    payload: Any = None
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalTaken:
+    """A step that waited got this signal; what it brought is the step's result."""
+
+    at: int
+    step: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepsAppended:
+    """A step handed off to others. `trail` are the signatures of the last hand-offs."""
+
+    at: int
+    by: str
+    steps: tuple[Step, ...]
+    trail: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHeld:
+    """Nothing new is begun until a person has looked."""
+
+    at: int
+    kind: str
+    reason: str
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRejected:
+    """The output was not accepted; these steps are done again."""
+
+    at: int
+    reason: str
+    steps: tuple[str, ...]
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSucceeded:
     at: int
 
@@ -173,7 +263,7 @@ class TaskFailedToCompensate:
 
 @dataclass(frozen=True, slots=True)
 class TaskResumed:
-    """A parked task goes on. `steps` get another series of attempts."""
+    """A parked task goes on. `steps` get another series of attempts; a hold ends."""
 
     at: int
     reason: str
@@ -214,4 +304,13 @@ Event = (
     | TaskFailedToCompensate
     | TaskResumed
     | StepSettled
+    | StepSkipped
+    | ConditionFailed
+    | StepApproved
+    | StepRejected
+    | SignalReceived
+    | SignalTaken
+    | StepsAppended
+    | TaskHeld
+    | OutputRejected
 )

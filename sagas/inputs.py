@@ -8,12 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from headway.sagas.circumstances import Bounds
+from headway.sagas.step import Step
 from headway.sagas.task import Claim, Failure, Phase
 
 
 @dataclass(frozen=True, slots=True)
 class Submit:
+    """`bounds` are those of the task's manifest; `child`: it is a step of another task."""
+
     at: int
+    bounds: Bounds | None = None
+    child: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +33,20 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
+    """A handler is alive. `progress` is for people to look at; None is nothing new."""
+
     at: int
     step: str
     phase: Phase
     attempt: int
     epoch: int
+    progress: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """An agent reports success. `empty`: its compensation found nothing to undo."""
+    """An agent reports success. `empty`: its compensation found nothing to undo. `handoff`: steps
+    that are to be appended to the plan; those without a name get one."""
 
     at: int
     step: str
@@ -44,11 +54,13 @@ class Succeeded:
     attempt: int
     result: Any = None
     empty: bool = False
+    handoff: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An agent reports failure. `no_effect`: it states that nothing was left behind."""
+    """An agent reports failure. `no_effect`: it states that nothing was left behind. `hold`: it is
+    not to be tried again before a person has looked."""
 
     at: int
     step: str
@@ -60,6 +72,7 @@ class Failed:
     no_effect: bool
     retry_after_ms: int | None = None
     jitter: float = 0.0
+    hold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +147,59 @@ class Settle:
     result: Any = None
 
 
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person approves a step that waits for that, or rejects it."""
+
+    at: int
+    step: str
+    approved: bool
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignalSent:
+    """A signal for the task's steps that wait for one of this name. An id counts once."""
+
+    at: int
+    name: str
+    id: str
+    payload: Any = None
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnded:
+    """How the child task of a step's attempt stands. `refused`: it could not be begun, or cannot be
+    undone, for this `reason`. `result` is the output of one that succeeded."""
+
+    at: int
+    step: str
+    attempt: int
+    outcome: Literal["succeeded", "compensated", "refused"]
+    reason: str = ""
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """The task that this one is a child of has it undone."""
+
+    at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A guard stopped what a step was about to do: nothing new until a person has looked."""
+
+    at: int
+    step: str
+    kind: str
+    reason: str
+
+
 Input = (
     Submit
     | Started
@@ -147,4 +213,9 @@ Input = (
     | Cancel
     | RetryStuck
     | Settle
+    | Approval
+    | SignalSent
+    | ChildEnded
+    | Revoke
+    | Guarded
 )

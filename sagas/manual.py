@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headway.sagas import events as e
 from headway.sagas import inputs as i
-from headway.sagas.advance import stuck
+from headway.sagas.circumstances import OUTPUT, Hold
 from headway.sagas.progress import Progress
+from headway.sagas.recovery import stuck
 from headway.sagas.task import StepStatus, TaskStatus
 
 
 def retry_stuck(progress: Progress, happened: i.RetryStuck) -> None:
     """Give the stuck step, or all of them, another series of attempts."""
-    names = _stuck_steps(progress, happened.step)
-    if names:
-        progress.record(e.TaskResumed(happened.at, happened.reason, happened.by, names))
+    task, held = progress.task, progress.task.beside.hold
+    resumed = e.TaskResumed(happened.at, happened.reason, happened.by)
+    if task.parked and held is not None and happened.step in (None, held.step):
+        progress.record(replace(resumed, steps=stuck(task)))
+    elif task.parked and held is not None and held.kind == OUTPUT and happened.step is not None:
+        _do_again(progress, happened, held, resumed)
+    else:
+        names = _stuck_steps(progress, happened.step)
+        if names:
+            progress.record(replace(resumed, steps=names))
+
+
+def _do_again(
+    progress: Progress, happened: i.RetryStuck, held: Hold, resumed: e.TaskResumed
+) -> None:
+    """Have one of the last steps done again, whose output was not accepted."""
+    step = happened.step
+    done = step in progress.definition.last and progress.state(step).status is StepStatus.COMPLETED
+    if step is None or not done or progress.definition.steps[step].kind != "action":
+        last = ", ".join(progress.definition.last)
+        progress.refuse(f"step {step!r} did not give the output; those that may be redone: {last}")
+        return
+    progress.record(resumed)
+    progress.record(e.OutputRejected(happened.at, held.reason, (step,), happened.by))
 
 
 def settle(progress: Progress, happened: i.Settle) -> None:
@@ -25,7 +49,7 @@ def settle(progress: Progress, happened: i.Settle) -> None:
         status, empty = StepStatus.COMPENSATED, happened.outcome == "did_not_happen"
     elif happened.outcome == "happened":
         status = StepStatus.COMPLETED
-    elif happened.step == progress.definition.pivot:
+    elif not progress.definition.is_after_pivot(happened.step):
         status = StepStatus.FAILED
     else:
         progress.refuse(
@@ -55,7 +79,11 @@ def _stuck_steps(progress: Progress, step: str | None) -> tuple[str, ...]:
     names = stuck(task)
     if step is None:
         return names
+    held = task.beside.hold
+    if held is not None and held.step == step and task.steps[step].retry_at:
+        return (step,)
     if step not in names:
-        progress.refuse(f"step {step!r} is not stuck; stuck are: {', '.join(names)}")
+        known = ", ".join(names) or "none"
+        progress.refuse(f"step {step!r} is not stuck; stuck are: {known}")
         return ()
     return (step,)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from headway.sagas import events as e
+from headway.sagas.checks import UNCHECKED, Checks
 from headway.sagas.definition import Definition
+from headway.sagas.plan import planned
 from headway.sagas.replay import fold
 from headway.sagas.task import Phase, StepState, Task
 
@@ -22,19 +24,23 @@ class OfAttempt(Protocol):
 
 
 class Progress:
-    """Always holds: `task` is the fold of the state it began with and `events`."""
+    """Always holds: `task` is the fold of the state it began with and `events`; `definition` is
+    what the plan of `task` gives."""
 
-    __slots__ = ("definition", "events", "refusal", "task")
+    __slots__ = ("checks", "definition", "events", "refusal", "task")
 
-    def __init__(self, definition: Definition, task: Task) -> None:
+    def __init__(self, definition: Definition, task: Task, checks: Checks = UNCHECKED) -> None:
         self.definition = definition
         self.task = task
+        self.checks = checks
         self.events: list[e.Event] = []
         self.refusal = ""
 
     def record(self, event: e.Event) -> None:
         self.task = fold(self.task, event)
         self.events.append(event)
+        if isinstance(event, e.StepsAppended):
+            self.definition = planned(self.definition, self.task.beside.plan)
 
     def refuse(self, reason: str) -> None:
         self.refusal = reason

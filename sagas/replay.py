@@ -6,8 +6,17 @@ from collections.abc import Iterable
 from typing import Any, assert_never
 
 from headway.sagas import events as e
+from headway.sagas.circumstances import (
+    DEADLINE,
+    OUTPUT,
+    Appended,
+    Circumstances,
+    Hold,
+    Signal,
+)
 from headway.sagas.definition import Definition
 from headway.sagas.task import (
+    UNTOUCHED,
     Claim,
     Failure,
     Phase,
@@ -41,7 +50,7 @@ def fold(task: Task, event: e.Event) -> Task:
         case e.AttemptDispatched() | e.StepCompleted():  # by far the most
             return _step(task, event.step, _fold_step(task.steps[event.step], event))
         case e.TaskSubmitted():
-            return _task(task)
+            return _submitted(task, event)
         case e.TaskSucceeded():
             return _task(task, TaskStatus.SUCCEEDED)
         case e.TaskCompensated():
@@ -60,6 +69,10 @@ def fold(task: Task, event: e.Event) -> Task:
             return _doubted(task, event)
         case e.StepSettled():
             return _settled(task, event)
+        case e.SignalReceived() | e.SignalTaken() | e.StepsAppended() | e.TaskHeld():
+            return _beside(task, event)
+        case e.OutputRejected():
+            return _rejected(task, event)
         case _:
             return _step(task, event.step, _fold_step(task.steps[event.step], event))
 
@@ -74,6 +87,10 @@ StepEvent = (
     | e.AttemptFailed
     | e.AttemptTimedOut
     | e.StepCompensated
+    | e.StepSkipped
+    | e.ConditionFailed
+    | e.StepApproved
+    | e.StepRejected
 )
 
 
@@ -84,7 +101,8 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
         case e.AttemptStarted():
             return state._replace(started_at=event.at, heartbeat_at=event.at)
         case e.AttemptHeartbeat():
-            return state._replace(heartbeat_at=event.at)
+            progress = state.progress if event.progress is None else event.progress
+            return state._replace(heartbeat_at=event.at, progress=progress)
         case e.AttemptClaimed():
             return _claimed(state, event)
         case e.AttemptRepublished():
@@ -96,14 +114,7 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
                 uncertain=state.uncertain or event.phase is Phase.ACTION,
             )
         case e.StepCompleted():
-            return StepState(
-                StepStatus.COMPLETED,
-                attempt=state.attempt,
-                actions=state.actions,
-                scheduled_at=state.scheduled_at,
-                known=True,
-                result=event.result,
-            )
+            return _completed(state, event.result)
         case e.AttemptFailed():
             uncertain = state.uncertain
             if event.phase is Phase.ACTION:
@@ -118,7 +129,37 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
                 status=StepStatus.COMPENSATED, error=None, empty=event.empty, **_AT_REST
             )
         case _:
+            return _fold_other_kind(state, event)
+
+
+OtherKind = e.StepSkipped | e.ConditionFailed | e.StepApproved | e.StepRejected
+
+
+def _fold_other_kind(state: StepState, event: OtherKind) -> StepState:
+    match event:
+        case e.StepSkipped():
+            return state._replace(status=StepStatus.SKIPPED)
+        case e.ConditionFailed():
+            return state._replace(status=StepStatus.FAILED, error=event.error)
+        case e.StepApproved():
+            return _completed(state, {"approved": True, "by": event.by, "reason": event.reason})
+        case e.StepRejected():
+            error = Failure("Rejected", event.reason or f"rejected by {event.by or 'default'}")
+            return state._replace(status=StepStatus.FAILED, error=error, **_AT_REST)
+        case _:
             assert_never(event)
+
+
+def _completed(state: StepState, result: Any) -> StepState:
+    return StepState(
+        StepStatus.COMPLETED,
+        attempt=state.attempt,
+        actions=state.actions,
+        scheduled_at=state.scheduled_at,
+        known=True,
+        result=result,
+        discounted=state.discounted,
+    )
 
 
 def _claimed(state: StepState, event: e.AttemptClaimed) -> StepState:
@@ -152,8 +193,10 @@ def _dispatched(state: StepState, event: e.AttemptDispatched) -> StepState:
         uncertain=state.uncertain,
         known=state.known,
         doubted=state.doubted,
+        discounted=state.discounted,
         error=state.error,
         result=state.result,
+        progress=state.progress if acting else None,
     )
 
 
@@ -183,7 +226,16 @@ def _resumed(task: Task, event: e.TaskResumed) -> Task:
         version=task.version + 1,
         steps=steps,
         reason=task.cause,
+        beside=_let_go(task.beside),
     )
+
+
+def _let_go(beside: Circumstances) -> Circumstances:
+    """A person ends the hold; the loop breaker counts anew."""
+    if beside.hold is None:
+        return beside
+    accepted = beside.accepted or beside.hold.kind == OUTPUT
+    return beside._replace(hold=None, trail=(), accepted=accepted)
 
 
 def _recovering(task: Task, event: e.RecoveryStarted) -> Task:
@@ -203,6 +255,7 @@ def _recovering(task: Task, event: e.RecoveryStarted) -> Task:
         event.reason,
         task.incident,
         event.reason,
+        task.beside if task.beside.hold is None else task.beside._replace(hold=None),
     )
 
 
@@ -246,7 +299,66 @@ def _settled(task: Task, event: e.StepSettled) -> Task:
         **_AT_REST,
     )
     resumed = TaskStatus.RUNNING if task.status is TaskStatus.PARKED else TaskStatus.COMPENSATING
-    return _step(task, event.step, state)._replace(status=resumed)
+    beside, hold = task.beside, task.beside.hold
+    if hold is not None and hold.step == event.step:
+        beside = beside._replace(hold=None)
+    return _step(task, event.step, state)._replace(status=resumed, beside=beside)
+
+
+def _submitted(task: Task, event: e.TaskSubmitted) -> Task:
+    after = _task(task)
+    if event.bounds is None and not event.child:
+        return after
+    return after._replace(beside=Circumstances(bounds=event.bounds, child=event.child))
+
+
+def _beside(
+    task: Task, event: e.SignalReceived | e.SignalTaken | e.StepsAppended | e.TaskHeld
+) -> Task:
+    beside, steps, reason = task.beside, task.steps, task.reason
+    match event:
+        case e.SignalReceived():
+            signal = Signal(event.name, event.id, event.payload)
+            ids = (*beside.signal_ids, event.id)
+            beside = beside._replace(signals=(*beside.signals, signal), signal_ids=ids)
+        case e.SignalTaken():
+            [taken] = [signal for signal in beside.signals if signal.id == event.id]
+            left = tuple(signal for signal in beside.signals if signal is not taken)
+            beside = beside._replace(signals=left)
+            steps = {**steps, event.step: _completed(steps[event.step], taken.payload)}
+        case e.StepsAppended():
+            appended = tuple(Appended(event.by, step) for step in event.steps)
+            beside = beside._replace(plan=beside.plan + appended, trail=event.trail)
+            steps = {**steps, **dict.fromkeys((step.name for step in event.steps), UNTOUCHED)}
+        case e.TaskHeld():
+            hold = Hold(event.kind, event.reason, event.step)
+            overdue = beside.overdue or event.kind == DEADLINE
+            beside, reason = beside._replace(hold=hold, overdue=overdue), event.reason
+        case _:
+            assert_never(event)
+    return task._replace(version=task.version + 1, steps=steps, reason=reason, beside=beside)
+
+
+def _rejected(task: Task, event: e.OutputRejected) -> Task:
+    """The last steps are done again, by further attempts, and their successes until now count no
+    more."""
+    steps = dict(task.steps)
+    for name in event.steps:
+        state = steps[name]
+        steps[name] = state._replace(
+            status=StepStatus.SCHEDULED,
+            retry_at=event.at,
+            scheduled_at=event.at,
+            spent=state.attempt,
+            discounted=state.attempt,
+            uncertain=True,
+            known=False,
+            result=None,
+        )
+    beside = task.beside._replace(
+        rejection=event.reason, rejections=task.beside.rejections + 1, accepted=False
+    )
+    return task._replace(version=task.version + 1, steps=steps, beside=beside)
 
 
 def _step(task: Task, name: str, state: StepState) -> Task:
@@ -257,6 +369,7 @@ def _step(task: Task, name: str, state: StepState) -> Task:
         task.reason,
         task.incident,
         task.cause,
+        task.beside,
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from headway.sagas import events as e
 from headway.sagas import inputs as i
+from headway.sagas.handoff import hand_off
 from headway.sagas.progress import Progress
 from headway.sagas.task import UNDER_COMPENSATION, Phase, StepStatus, TaskStatus
 
@@ -21,10 +22,13 @@ def succeeded(progress: Progress, happened: i.Succeeded) -> None:
     elif _is_too_late(progress, happened.step):
         _late_success(progress, happened)
     elif progress.state(happened.step).status is not StepStatus.COMPLETED:
+        if happened.attempt <= progress.state(happened.step).discounted:
+            return
         _resume(progress, happened)
         progress.record(
             e.StepCompleted(happened.at, happened.step, happened.attempt, happened.result)
         )
+        hand_off(progress, happened.step, happened.handoff, happened.at)
 
 
 def _is_too_late(progress: Progress, step: str) -> bool:
@@ -70,6 +74,6 @@ def _late_success(progress: Progress, happened: i.Succeeded) -> None:
 
 def _resume(progress: Progress, happened: i.Succeeded) -> None:
     """A parked task goes on when what it was parked for turns out to have succeeded."""
-    if progress.task.parked:
+    if progress.task.parked and progress.task.beside.hold is None:
         reason = f"step {happened.step!r}: its {happened.phase} succeeded after all"
         progress.record(e.TaskResumed(happened.at, reason))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from headway.sagas.circumstances import ORDINARY, Circumstances
 from headway.sagas.definition import Definition
 
 
@@ -93,6 +94,9 @@ class StepState(NamedTuple):
         empty: the compensation found nothing to undo.
         doubted: compensation attempts up to this one may have come before the action's effect, so
             that they do not count if they find nothing to undo.
+        discounted: successes of the action's attempts up to this one do not count any more: their
+            output was not accepted.
+        progress: what its handler said last of how far it is.
         claims, claim: how often the attempt was claimed, and by whom last.
     """
 
@@ -112,9 +116,11 @@ class StepState(NamedTuple):
     uncertain: bool = False
     empty: bool = False
     doubted: int = 0
+    discounted: int = 0
     claims: int = 0
     claim: Claim | None = None
     error: Failure | None = None
+    progress: Any = None
 
     @property
     def phase(self) -> Phase:
@@ -141,6 +147,7 @@ class Task(NamedTuple):
     reason: str = ""
     incident: str = ""
     cause: str = ""
+    beside: Circumstances = ORDINARY
 
     @property
     def ended(self) -> bool:
@@ -158,64 +165,4 @@ def unborn(definition: Definition) -> Task:
 
 def may_need_compensation(definition: Definition, task: Task, step: str) -> bool:
     """Whether recovery must compensate this step: it has, or may have, an effect to undo."""
-    return (
-        task.steps[step].status in MAY_HAVE_EFFECT and definition.steps[step].compensate is not None
-    )
-
-
-def violations(definition: Definition, task: Task) -> list[str]:
-    """What does not hold of this state though it must; empty when all is well."""
-    found = [
-        f"step {name}: {wrong}"
-        for name, state in task.steps.items()
-        for wrong in _step_violations(task, state)
-    ]
-    if list(task.steps) != list(definition.steps):
-        found.append("the steps are not the definition's")
-    active = [name for name, state in task.steps.items() if state.status in ACTIVE]
-    if task.ended or task.parked:
-        found += [f"step {name} is active in a task that is {task.status}" for name in active]
-    elif not active and task.version > 0:
-        found.append(f"nothing is outstanding and no timer is set in a task that is {task.status}")
-    if task.status is TaskStatus.SUCCEEDED:
-        found += [
-            f"step {name} is {state.status} in a task that succeeded"
-            for name, state in task.steps.items()
-            if state.status is not StepStatus.COMPLETED
-        ]
-    if task.status is TaskStatus.COMPENSATED:
-        found += [
-            f"step {name} may have an effect left in a task that is compensated"
-            for name in task.steps
-            if may_need_compensation(definition, task, name)
-        ]
-    for name, state in task.steps.items():
-        step = definition.steps[name]
-        if state.actions and any(
-            task.steps[before].actions == 0 for before in definition.ancestors[name]
-        ):
-            found.append(f"step {name} was dispatched before a step that it comes after")
-        if state.status in UNDER_COMPENSATION and step.compensate is None:
-            found.append(f"step {name} is under compensation but has none")
-    return found
-
-
-def _step_violations(task: Task, state: StepState) -> list[str]:
-    found = []
-    if state.outstanding and state.retry_at:
-        found.append("an attempt is outstanding and another one is due")
-    if state.status in ACTIVE and not state.outstanding and not state.retry_at:
-        found.append("active without an attempt outstanding or due")
-    if state.status not in ACTIVE and (state.outstanding or state.retry_at):
-        found.append("an attempt is outstanding or due in a step that is not active")
-    if state.status is StepStatus.COMPLETED and not state.known:
-        found.append("completed without a result")
-    if state.status is StepStatus.FAILED and state.uncertain:
-        found.append("failed though its effect is uncertain")
-    if state.status is StepStatus.COMPENSATING and task.status is TaskStatus.RUNNING:
-        found.append("compensating in a task that is running")
-    if state.status is StepStatus.SKIPPED and state.actions:
-        found.append("skipped though it was dispatched")
-    if state.status is StepStatus.SCHEDULED and state.attempt != state.actions:
-        found.append("its attempt is not the last one dispatched")
-    return found
+    return task.steps[step].status in MAY_HAVE_EFFECT and definition.steps[step].undoable

@@ -3,7 +3,8 @@
 Laws, checked by exhaustive search in the tests:
 
 1. Same input, same output; the fold of the history is the state; versions have no gap.
-2. Ended states absorb. A repeated input changes nothing.
+2. Ended states absorb, but for a child's success, which its parent may have undone. A repeated
+   input changes nothing.
 3. Every task that is neither ended nor parked has an attempt outstanding or a timer.
 4. No attempt is dispatched twice without a failure, timeout or lost dispatch in between.
 5. Compensation covers exactly the steps that have or may have an effect; each comes after those
@@ -23,15 +24,18 @@ from typing import assert_never
 
 from headway.sagas import events as e
 from headway.sagas import inputs as i
-from headway.sagas.actions import Action, Dispatch, Stop, Withdraw
-from headway.sagas.advance import advance, recover
-from headway.sagas.attempts import attempt_ended, claim_asked, dispatch_lost, tick
+from headway.sagas.actions import Action, Dispatch, StartChild, Stop, UndoChild, Withdraw
+from headway.sagas.advance import advance
+from headway.sagas.attempts import attempt_ended, claim_asked, dispatch_lost, guarded, tick
+from headway.sagas.checks import UNCHECKED, Checks
 from headway.sagas.definition import Definition
 from headway.sagas.errors import ImpossibleInput
 from headway.sagas.manual import retry_stuck, settle
 from headway.sagas.progress import Progress
+from headway.sagas.recovery import is_past_return, recover
 from headway.sagas.successes import succeeded
 from headway.sagas.task import Phase, Task, TaskStatus, unborn
+from headway.sagas.waiting import approve, child_ended, take_signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,18 @@ class Transition:
     refusal: str = ""
 
 
-def transition(definition: Definition, task: Task | None, happened: i.Input) -> Transition:
-    """Decide what `happened` does to `task`; None is a task that does not exist yet."""
-    progress = Progress(definition, task or unborn(definition))
+def transition(
+    definition: Definition, task: Task | None, happened: i.Input, checks: Checks = UNCHECKED
+) -> Transition:
+    """Decide what `happened` does to `task`; None is a task that does not exist yet.
+
+    `definition` is the one that the task's plan gives (`planned`); so is the one for what comes of
+    it, which may have more steps.
+    """
+    progress = Progress(definition, task or unborn(definition), checks)
     if isinstance(happened, i.Submit):
         if task is None:
-            progress.record(e.TaskSubmitted(happened.at))
+            progress.record(e.TaskSubmitted(happened.at, happened.bounds, happened.child))
     elif task is None:
         raise ImpossibleInput("there is no such task")
     else:
@@ -57,10 +67,11 @@ def transition(definition: Definition, task: Task | None, happened: i.Input) -> 
     if progress.events or isinstance(happened, i.Tick):
         advance(progress, happened.at)
     events = tuple(progress.events)
-    return Transition(progress.task, events, tuple(_actions(task, events)), progress.refusal)
+    actions = tuple(_actions(progress, task, events))
+    return Transition(progress.task, events, actions, progress.refusal)
 
 
-def outstanding(task: Task) -> tuple[Dispatch, ...]:
+def outstanding(definition: Definition, task: Task) -> tuple[Dispatch, ...]:
     """The commands that agents owe an answer to: what must be in the stream, or answered.
 
     One that was withdrawn when the task turned around is no longer among them.
@@ -68,7 +79,16 @@ def outstanding(task: Task) -> tuple[Dispatch, ...]:
     return tuple(
         Dispatch(name, state.phase, state.attempt, state.epoch)
         for name, state in task.steps.items()
-        if state.outstanding and not state.stop_by
+        if state.outstanding and not state.stop_by and definition.steps[name].kind == "action"
+    )
+
+
+def children(definition: Definition, task: Task) -> tuple[Dispatch, ...]:
+    """The child tasks that this one waits for, whatever for."""
+    return tuple(
+        Dispatch(name, state.phase, state.actions, state.epoch)
+        for name, state in task.steps.items()
+        if state.outstanding and definition.steps[name].kind == "child"
     )
 
 
@@ -88,14 +108,33 @@ def _apply(progress: Progress, happened: i.Input) -> None:
             claim_asked(progress, happened)
         case i.DispatchLost():
             dispatch_lost(progress, happened)
+        case i.ChildEnded():
+            child_ended(progress, happened)
+        case i.Guarded():
+            guarded(progress, happened)
         case i.Tick():
             tick(progress, happened)
         case i.Cancel():
             _cancel(progress, happened)
+        case i.Revoke():
+            _revoke(progress, happened)
+        case _:
+            _by_hand(progress, happened)
+
+
+ByHand = i.RetryStuck | i.Settle | i.Approval | i.SignalSent | i.Submit
+
+
+def _by_hand(progress: Progress, happened: ByHand) -> None:
+    match happened:
         case i.RetryStuck():
             retry_stuck(progress, happened)
         case i.Settle():
             settle(progress, happened)
+        case i.Approval():
+            approve(progress, happened)
+        case i.SignalSent():
+            take_signal(progress, happened)
         case i.Submit():
             raise AssertionError("a submission is handled before")
         case _:
@@ -128,7 +167,7 @@ def _alive(progress: Progress, happened: i.Started | i.Heartbeat) -> None:
     if state.started_at == 0:
         progress.record(e.AttemptStarted(*where))
     elif isinstance(happened, i.Heartbeat) and happened.at > state.heartbeat_at:
-        progress.record(e.AttemptHeartbeat(*where))
+        progress.record(e.AttemptHeartbeat(*where, happened.progress))
 
 
 def _cancel(progress: Progress, happened: i.Cancel) -> None:
@@ -138,7 +177,7 @@ def _cancel(progress: Progress, happened: i.Cancel) -> None:
     if task.ended or task.status is TaskStatus.FAILED_TO_COMPENSATE:
         progress.refuse(f"the task is {task.status}; it cannot be cancelled")
         return
-    if pivot is not None and task.steps[pivot].actions:
+    if is_past_return(progress):
         progress.refuse(
             f"step {pivot!r}, the point of no return, has been dispatched; "
             "from here the task can only go forward"
@@ -147,19 +186,36 @@ def _cancel(progress: Progress, happened: i.Cancel) -> None:
     recover(progress, happened.at, happened.reason or "cancelled", by=happened.by)
 
 
-def _actions(before: Task | None, events: Iterable[e.Event]) -> Iterable[Action]:
+def _revoke(progress: Progress, happened: i.Revoke) -> None:
+    """Undo a child, even one that succeeded, unless it is past its point of no return."""
+    task, pivot = progress.task, progress.definition.pivot
+    if task.status not in (TaskStatus.RUNNING, TaskStatus.PARKED, TaskStatus.SUCCEEDED):
+        return
+    if not task.beside.child:
+        progress.refuse("the task is no other task's child; cancel it instead")
+    elif is_past_return(progress):
+        progress.refuse(f"the child is past its point of no return, step {pivot!r}")
+    else:
+        recover(progress, happened.at, happened.reason)
+
+
+def _actions(
+    progress: Progress, before: Task | None, events: Iterable[e.Event]
+) -> Iterable[Action]:
+    steps = progress.definition.steps
     for event in events:
         match event:
-            case e.AttemptDispatched():
-                yield Dispatch(event.step, event.phase, event.attempt, 0)
-            case e.AttemptRepublished():
-                yield Dispatch(event.step, event.phase, event.attempt, event.epoch)
+            case e.AttemptDispatched() | e.AttemptRepublished():
+                if steps[event.step].kind == "action":
+                    epoch = event.epoch if isinstance(event, e.AttemptRepublished) else 0
+                    yield Dispatch(event.step, event.phase, event.attempt, epoch)
+                elif steps[event.step].kind == "child":
+                    attempt = progress.state(event.step).actions
+                    acting = event.phase is Phase.ACTION
+                    yield (StartChild if acting else UndoChild)(event.step, attempt)
             case e.RecoveryStarted():
-                for step in event.stopping:
-                    yield Withdraw(step, Phase.ACTION)
-                    if before is not None:
-                        yield Stop(step, before.steps[step].attempt)
-            case e.AttemptTimedOut():
+                yield from _stopped(progress, before, event)
+            case e.AttemptTimedOut() if steps[event.step].kind == "action":
                 yield Withdraw(event.step, event.phase)
                 if event.phase is Phase.ACTION:
                     yield Stop(event.step, event.attempt)
@@ -168,3 +224,14 @@ def _actions(before: Task | None, events: Iterable[e.Event]) -> Iterable[Action]
                     yield Withdraw(event.step, before.steps[event.step].phase)
             case _:
                 pass
+
+
+def _stopped(progress: Progress, before: Task | None, event: e.RecoveryStarted) -> Iterable[Action]:
+    """What is asked of the running branches of a task that turned around."""
+    for step in event.stopping:
+        if progress.definition.steps[step].kind == "child":
+            yield UndoChild(step, progress.state(step).actions)
+            continue
+        yield Withdraw(step, Phase.ACTION)
+        if before is not None:
+            yield Stop(step, before.steps[step].attempt)

@@ -10,7 +10,8 @@ import asyncpg
 from headway.sagas import codec
 from headway.sagas.definition import Definition
 from headway.sagas.replay import replay
-from headway.sagas.task import ENDED, PARKED, violations
+from headway.sagas.invariants import violations
+from headway.sagas.task import ENDED, PARKED
 
 SETTLED = {str(status) for status in (*ENDED, *PARKED)}
 

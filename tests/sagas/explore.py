@@ -193,7 +193,7 @@ class Search:
         task = world.task
         if task.parked:
             return self._calmly(world, task, i.RetryStuck(NOW, "somebody", "try again"))
-        for command in outstanding(task):
+        for command in outstanding(self.shape.definition, task):
             empty = False
             if world.rows:
                 place = list(task.steps).index(command.step)

@@ -111,7 +111,7 @@ def an_unfinished_task_waits_for_something(taken: Taken) -> Iterator[str]:
     waits = due(taken.definition, task) is not None
     if waits == (task.ended or task.parked):
         yield f"its timer is {due(taken.definition, task)} though it is {task.status}"
-    if (task.ended or task.parked) and outstanding(task):
+    if (task.ended or task.parked) and outstanding(taken.definition, task):
         yield "it is at rest and yet has commands outstanding"
 
 
@@ -223,7 +223,7 @@ def nothing_new_is_begun_once_turned_around(taken: Taken) -> Iterator[str]:
             if not taken.seen[before].happened:
                 yield f"{action} though {before!r} has not happened"
     if turned:
-        for command in outstanding(taken.after):
+        for command in outstanding(taken.definition, taken.after):
             if command.phase is Phase.ACTION:
                 yield f"{command} would be published again in a task that is being undone"
 

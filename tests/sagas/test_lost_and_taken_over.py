@@ -16,7 +16,7 @@ def test_a_withdrawn_command_is_not_published_again() -> None:
     story = Story(SINGLE)
     story.cancel()
     assert story.actions == (Withdraw("a", ACTION), Stop("a", 1))
-    assert outstanding(story.state) == ()
+    assert outstanding(story.definition, story.state) == ()
     assert story.lost("a").actions == ()
     assert story.step("a").outstanding
 
@@ -57,7 +57,7 @@ def test_a_lost_dispatch_is_published_again_under_a_new_epoch() -> None:
     story = Story(SINGLE)
     story.lost("a")
     assert story.actions == (Dispatch("a", ACTION, 1, 1),)
-    assert outstanding(story.state) == (Dispatch("a", ACTION, 1, 1),)
+    assert outstanding(story.definition, story.state) == (Dispatch("a", ACTION, 1, 1),)
     assert story.lost("a", epoch=0).actions == ()
 
 

@@ -102,7 +102,7 @@ class Walk:
             if state.parked:
                 self.tell(i.RetryStuck(self.story.now, "somebody", "mended"))
                 continue
-            owed = outstanding(state)
+            owed = outstanding(self.story.definition, state)
             if owed:
                 sent = owed[0]
                 self.tell(

@@ -1,0 +1,93 @@
+"""What few tasks have beside their steps: bounds, a plan that grew, signals, a hold.
+
+One value of its own, so that tasks without any of it pay nothing for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from headway.sagas.step import Step
+
+OUTPUT = "output"  # kind of a hold: the output was not accepted
+DEADLINE = "deadline"  # kind of a hold: the deadline passed beyond the point of no return
+
+OnRejection = Literal["retry", "compensate", "park"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a task's manifest lets the machine decide.
+
+    Attributes:
+        deadline: ms since 1970 after which the task is given up; 0 is never.
+        max_steps: steps in all; 0 is without limit.
+        agents: agents that steps may be for; None is any.
+        on_rejection: what follows when the output is not accepted.
+    """
+
+    deadline: int = 0
+    max_steps: int = 0
+    agents: tuple[str, ...] | None = None
+    on_rejection: OnRejection = "park"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why nothing new is begun until a person has looked; `kind` is a word for programs."""
+
+    kind: str
+    reason: str
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A signal that no wait has taken yet."""
+
+    name: str
+    id: str
+    payload: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """A step that was handed off to by the step `by`."""
+
+    by: str
+    step: Step
+
+
+class Circumstances(NamedTuple):
+    """The rest of a task's state.
+
+    Attributes:
+        bounds: of its manifest.
+        hold: why it is, or is about to be, parked although no step is stuck.
+        plan: steps that its own steps appended.
+        trail: signatures of the last hand-offs, for the loop breaker.
+        signals: those that came and were not taken; oldest first.
+        signal_ids: of all that ever came: each counts once.
+        rejection: why its output was not accepted, if it is done again.
+        rejections: how often that was.
+        accepted: a person took the output as it is.
+        overdue: its deadline was acted on.
+        child: it is a step of another task, which may have it undone after its success.
+    """
+
+    bounds: Bounds | None = None
+    hold: Hold | None = None
+    plan: tuple[Appended, ...] = ()
+    trail: tuple[str, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    signal_ids: tuple[str, ...] = ()
+    rejection: str = ""
+    rejections: int = 0
+    accepted: bool = False
+    overdue: bool = False
+    child: bool = False
+
+
+ORDINARY = Circumstances()
+"""Those of most tasks; one value for all of them."""
