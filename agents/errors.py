@@ -5,6 +5,8 @@ HeadwayError
 ├── InvalidInput           bytes or arguments that do not fit; names the field
 ├── Reject                 raised by a handler: business failure, no lasting effect
 ├── Retry                  raised by a handler: not now, try again later
+├── ToolError              raised by a tool: it failed; says whether trying again makes sense
+├── ToolFailed             a called tool failed for good; the journal remembers it
 ├── Unavailable            no coordinator or no server answered in time
 ├── Superseded             another worker has this attempt now: stop, and leave no trace
 ├── Halted                 a person must look before this attempt goes on
@@ -49,6 +51,37 @@ class Retry(HeadwayError):
         super().__init__(reason)
         self.reason = reason
         self.after = after
+
+
+class ToolError(HeadwayError):
+    """A tool's own word on how it failed; any other exception says neither.
+
+    `retryable`: another try may end better. `no_effect`: it certainly left nothing behind.
+    """
+
+    def __init__(self, reason: str, *, retryable: bool = True, no_effect: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retryable = retryable
+        self.no_effect = no_effect
+
+
+class ToolFailed(HeadwayError):
+    """A tool failed, and is not tried again in this attempt.
+
+    `kind` is the type of what it raised (or "Timeout"), `reason` its text. `no_effect`: it
+    certainly left nothing behind. `retryable`: another attempt of the step calls it again.
+    """
+
+    def __init__(
+        self, tool: str, kind: str, reason: str, *, retryable: bool = True, no_effect: bool = False
+    ) -> None:
+        super().__init__(f"tool {tool!r} failed: {kind}: {reason}")
+        self.tool = tool
+        self.kind = kind
+        self.reason = reason
+        self.retryable = retryable
+        self.no_effect = no_effect
 
 
 class Superseded(HeadwayError):
