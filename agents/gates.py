@@ -58,6 +58,7 @@ OTHER_TOOL = "gate-other-tool"
 OTHER_ARGUMENTS = "gate-other-arguments"
 STALE = "gate-stale"  # the task moved on, or a newer token was given: ask for a new one
 CLOSED = "gate-closed"  # the task does not want this call any more
+DECIDED = "gate-decided"  # somebody approved or rejected it before
 
 CODES = {
     FORGED: 401,
@@ -67,6 +68,7 @@ CODES = {
     OTHER_ARGUMENTS: 403,
     STALE: 409,
     CLOSED: 409,
+    DECIDED: 409,
 }
 
 
@@ -130,7 +132,8 @@ class GateDecide(_Model):
 
 
 class GateView(_Model):
-    """A gate as people see it: one invocation of one sensitive tool."""
+    """A gate as people see it: one invocation of one sensitive tool. `arguments` are those in the
+    journal, unless they are large."""
 
     task: UUID
     step: str
@@ -139,6 +142,7 @@ class GateView(_Model):
     key: str
     tool: str
     arguments_digest: str
+    arguments: Any = None
     status: Literal["open", "waiting", "approved", "rejected"]
     since: datetime
     by: str = ""
@@ -216,8 +220,35 @@ def verify(
     Needs no network, so it cannot know of a replay or of a task that moved on: only `redeem` does.
     `now` is in seconds since 1970; by default it is this machine's time. Raises GateRefused.
     """
-    gate = _read(token, keys)
-    if (time.time() if now is None else now) >= gate.expires_at:
+    gate = read(token, keys)
+    check(
+        gate, tool=tool, arguments_digest=arguments_digest, now=time.time() if now is None else now
+    )
+    return gate
+
+
+def read(token: str, keys: PublicKeys) -> Gate:
+    """What the token says, if one of `keys` signed it; GateRefused if not. Checks nothing else."""
+    try:
+        kid = jwt.get_unverified_header(token).get("kid")
+        key = next(key for key in keys.keys if key.kid == kid)
+        claims = jwt.decode(
+            token,
+            jwt.PyJWK(key.model_dump(), ALGORITHM),
+            algorithms=[ALGORITHM],
+            issuer=ISSUER,
+            options={"verify_exp": False, "verify_iat": False, "require": ["exp", "iss"]},
+        )
+        return _gate(claims)
+    except StopIteration:
+        raise GateRefused(FORGED, "the gate token is signed with a key that is not ours") from None
+    except (jwt.PyJWTError, KeyError, TypeError, ValueError) as error:
+        raise GateRefused(FORGED, "the gate token is forged or damaged") from error
+
+
+def check(gate: Gate, *, tool: str, arguments_digest: str, now: float) -> None:
+    """GateRefused if it is too old at `now` (seconds since 1970), or not for this very call."""
+    if now >= gate.expires_at:
         raise GateRefused(EXPIRED, f"the gate token expired at {_moment(gate.expires_at)}")
     if tool != gate.tool:
         raise GateRefused(OTHER_TOOL, f"the gate token is for tool {gate.tool!r}, not for {tool!r}")
@@ -227,7 +258,6 @@ def verify(
             f"the gate token is for a call of {tool!r} with other arguments: digest "
             f"{gate.arguments_digest[:12]}…, not {arguments_digest[:12]}…",
         )
-    return gate
 
 
 async def public_keys(connection: Connection) -> PublicKeys:
@@ -291,25 +321,6 @@ async def pass_gate(
         except GateRefused as refused:
             if refused.kind not in (STALE, EXPIRED):
                 raise
-
-
-def _read(token: str, keys: PublicKeys) -> Gate:
-    """The claims of a token that one of `keys` signed."""
-    try:
-        kid = jwt.get_unverified_header(token).get("kid")
-        key = next(key for key in keys.keys if key.kid == kid)
-        claims = jwt.decode(
-            token,
-            jwt.PyJWK(key.model_dump(), ALGORITHM),
-            algorithms=[ALGORITHM],
-            issuer=ISSUER,
-            options={"verify_exp": False, "verify_iat": False, "require": ["exp", "iss"]},
-        )
-        return _gate(claims)
-    except StopIteration:
-        raise GateRefused(FORGED, "the gate token is signed with a key that is not ours") from None
-    except (jwt.PyJWTError, KeyError, TypeError, ValueError) as error:
-        raise GateRefused(FORGED, "the gate token is forged or damaged") from error
 
 
 def _gate(claims: dict[str, Any]) -> Gate:
