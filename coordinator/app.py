@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import uvloop
 from headway.agents import subjects
@@ -31,18 +31,21 @@ from headway.coordinator.catalogue import Catalogue
 from headway.coordinator.clock import now_ms
 from headway.coordinator.engine import Engine
 from headway.coordinator.errors import CoordinatorError, SchemaMismatch
+from headway.coordinator.family import Family
 from headway.coordinator.housekeeping import Housekeeping
 from headway.coordinator.inlets import Inlets
-from headway.coordinator.intake import Intake
+from headway.coordinator.intake import Answer, Intake
 from headway.coordinator.lookups import Lookups
 from headway.coordinator.operations import Surroundings, TaskOperations, asking
 from headway.coordinator.presence import Roll
+from headway.coordinator.records import NewTask
 from headway.coordinator.schemas import InputCheck
 from headway.coordinator.settings import Settings
 from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
 from headway.coordinator.sweep import Sweep
 from headway.coordinator.topology import Topology
+from headway.sagas.inputs import Input
 
 _LOG = logging.getLogger(__name__)
 
@@ -106,12 +109,14 @@ class Coordinator:
         sweep = Sweep(store, topology, put, now_ms, self._rng)
         settled = Settled(lambda task: news_of(wire, task, is_settled))
         check = InputCheck().check
-        engine = Engine(store, store.sagas, bus, settled, check, sweep.suspect, put)
+        family = Family(self._tell, now_ms)
+        engine = Engine(store, store.sagas, bus, settled, family, check, sweep.suspect, put)
         self._batches = Batches(self._intake, engine, self._freed)
+        self._ask = asking(self._batches.ask)
         inlets = Inlets(bus, put, wire.publish, now_ms, self._rng)
         catalogue = Catalogue(store, topology, roll, now_ms)
         around = Surroundings(
-            asking(self._batches.ask),
+            self._ask,
             topology.unread,
             bus.fetch_payload,
             roll,
@@ -161,6 +166,9 @@ class Coordinator:
         finally:
             self._batches.abandon()
             await _end(deciding)
+
+    async def _tell(self, task: UUID, happened: Input, new: NewTask | None) -> Answer:
+        return await self._ask(task, happened, new=new)
 
     def _freed(self) -> None:
         for pull in self._pulls:

@@ -13,6 +13,7 @@ from headway.coordinator.presence import Roll
 from headway.coordinator.schemas import InputCheck
 from headway.coordinator.serving import Serve, typed
 from headway.coordinator.store import Store
+from headway.coordinator.taskchecks import check_conditions
 from headway.coordinator.topology import Topology
 from headway.sagas.definition import Definition
 from headway.sagas.errors import DefinitionError
@@ -44,6 +45,7 @@ class Catalogue:
         except DefinitionError as error:
             raise Refusal(str(error), 422) from error
         self._check.compile(definition)
+        check_conditions(definition)
         registered_at = await self._store.sagas.register(definition, self._clock())
         for agent in sorted(definition.agents()):
             await self._topology.ensure_agent(agent)

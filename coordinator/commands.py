@@ -31,7 +31,12 @@ class Outgoing(NamedTuple):
 
 
 def command(
-    task_id: UUID, definition: Definition, task: Task, task_input: bytes, dispatch: Dispatch
+    task_id: UUID,
+    definition: Definition,
+    task: Task,
+    task_input: bytes,
+    dispatch: Dispatch,
+    goal: str = "",
 ) -> Outgoing:
     """The command that asks an agent to carry out `dispatch`."""
     step = definition.steps[dispatch.step]
@@ -55,7 +60,7 @@ def command(
         subject_of(task_id, step, dispatch.phase),
         dispatch.attempt == 1 and dispatch.epoch == 0,
         attributes,
-        _data(definition, task, task_input, dispatch),
+        _data(definition, task, task_input, dispatch, goal),
     )
 
 
@@ -90,13 +95,23 @@ def _limits(step: Step) -> dict[str, Any]:
     return found
 
 
-def _data(definition: Definition, task: Task, task_input: bytes, dispatch: Dispatch) -> bytes:
+def _data(
+    definition: Definition, task: Task, task_input: bytes, dispatch: Dispatch, goal: str
+) -> bytes:
     results = {
         name: task.steps[name].result
         for name in definition.ancestors[dispatch.step]
         if task.steps[name].known
     }
-    data: dict[str, Any] = {"input": orjson.Fragment(task_input), "results": results}
+    own = definition.steps[dispatch.step].input
+    data: dict[str, Any] = {
+        "input": orjson.Fragment(task_input) if own is None else own,
+        "results": results,
+    }
+    if goal:
+        data["goal"] = goal
+    if task.beside.rejection:
+        data["rejection"] = task.beside.rejection
     if dispatch.phase is Phase.COMPENSATION:
         state = task.steps[dispatch.step]
         data["result"] = state.result

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from headway.agents.manifest import Manifest
 from headway.coordinator.commands import target
 from headway.coordinator.errors import Refusal
 from headway.coordinator.intake import Item
-from headway.coordinator.records import Change, Loaded, NewTask
+from headway.coordinator.records import Change, Loaded, NewTask, Parent
+from headway.coordinator.taskchecks import bounds_of, check_manifest, checks_of
 from headway.sagas import inputs as i
 from headway.sagas.actions import Action
 from headway.sagas.codec import encode_task
@@ -18,8 +20,10 @@ from headway.sagas.deadlines import due
 from headway.sagas.definition import Definition
 from headway.sagas.errors import ImpossibleInput
 from headway.sagas.events import Event
+from headway.sagas.plan import planned
 from headway.sagas.task import Phase, Task
 from headway.sagas.transition import transition
+from headway.sagas.waiting import waits_for_person
 
 Definitions = Mapping[tuple[str, int | None], Definition]
 """By name and version; version None is the newest."""
@@ -38,6 +42,8 @@ class Decision(NamedTuple):
     change: Change | None
     actions: tuple[Action, ...]
     answers: tuple[tuple[Item, Refusal | None, bool], ...]
+    manifest: Manifest | None = None
+    parent: Parent | None = None
 
     @property
     def repeated(self) -> bool:
@@ -65,6 +71,13 @@ class _Working:
             self.definition = self.loaded.definition
             self.task = self.loaded.task
 
+    @property
+    def born(self) -> NewTask | Loaded:
+        """What never changes about it."""
+        born = self.new or self.loaded
+        assert born is not None
+        return born
+
 
 def decide(
     items: Sequence[Item], loaded: Loaded | None, definitions: Definitions, check: CheckInput
@@ -82,16 +95,18 @@ def decide(
         except ImpossibleInput as impossible:
             refusal = Refusal(str(impossible), 404 if working.task is None else 409)
         answers.append((item, refusal, len(working.events) > before))
-    task_input = working.new.input if working.new else (loaded.input if loaded else b"null")
+    born = working.new or loaded
     return Decision(
         working.id,
         loaded,
         working.task,
         working.definition,
-        task_input,
+        b"null" if born is None else born.input,
         _change(working, items),
         tuple(working.actions),
         tuple(answers),
+        None if born is None else born.manifest,
+        None if born is None else born.parent,
     )
 
 
@@ -102,8 +117,14 @@ def _apply(working: _Working, item: Item, definitions: Definitions, check: Check
         raise Refusal(f"there is no task {item.task}", 404)
     if item.agent:
         _check_sender(working.definition, item)
-    outcome = transition(working.definition, working.task, item.happened)
+    happened, born = item.happened, working.born
+    if isinstance(happened, i.Submit) and working.new is not None:
+        bounds, child = bounds_of(working.new.manifest), working.new.parent is not None
+        happened = i.Submit(happened.at, bounds, child)
+    checks = checks_of(working.definition, born.input, born.manifest)
+    outcome = transition(working.definition, working.task, happened, checks)
     working.task = outcome.task
+    working.definition = planned(working.definition, outcome.task.beside.plan)
     working.events.extend(outcome.events)
     working.actions.extend(outcome.actions)
     if outcome.refusal:
@@ -126,6 +147,8 @@ def _submit(working: _Working, new: NewTask, definitions: Definitions, check: Ch
             404,
         )
     check(definition, new.input)
+    if new.manifest is not None:
+        check_manifest(definition, new.manifest)
     working.definition, working.new = definition, new
 
 
@@ -159,6 +182,7 @@ def _change(working: _Working, items: Sequence[Item]) -> Change | None:
         task,
         encode_task(task),
         due(definition, task),
+        waits_for_person(definition, task),
         items[-1].happened.at,
         tuple(working.events),
         working.new,

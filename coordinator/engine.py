@@ -20,12 +20,13 @@ from uuid import UUID
 
 from headway.coordinator.commands import Outgoing, command, subject_of
 from headway.coordinator.decisions import CheckInput, Decision, Definitions, decide
-from headway.coordinator.errors import Refusal, StoreRefused
+from headway.coordinator.errors import Refusal, StoreRefused, StoreUnavailable
+from headway.coordinator.family import ending
 from headway.coordinator.intake import Answer, Item, nobody_waits
 from headway.coordinator.recent import Recent
 from headway.coordinator.records import Change, Loaded
 from headway.coordinator.settled import Settled
-from headway.sagas.actions import Dispatch, Stop, Withdraw
+from headway.sagas.actions import Dispatch, StartChild, Stop, UndoChild, Withdraw
 from headway.sagas.definition import Definition
 from headway.sagas.inputs import Failed
 from headway.sagas.task import Failure, Task, TaskStatus
@@ -57,6 +58,13 @@ class Transport(Protocol):
     def announce(self, decision: Decision, kind: str) -> None: ...
 
 
+class Children(Protocol):
+    """What begins and undoes child tasks (the family)."""
+
+    async def begin(self, parent: Decision, action: StartChild) -> None: ...
+    async def undo(self, parent: Decision, action: UndoChild) -> None: ...
+
+
 @dataclass(slots=True)
 class Committed:
     """The outcome of one `commit`: what is to be performed now."""
@@ -71,6 +79,7 @@ class Engine:
         sagas: Sagas,
         transport: Transport,
         settled: Settled,
+        family: Children,
         check: CheckInput,
         look_after: Callable[[UUID], None],
         put: Callable[[Item], None],
@@ -84,6 +93,7 @@ class Engine:
         self._look_after = look_after
         self._put = put
         self._settled = settled
+        self._family = family
         self._recent = Recent()
 
     async def commit(self, items: Sequence[Item]) -> Committed:
@@ -123,6 +133,7 @@ class Engine:
     async def perform(self, committed: Committed) -> None:
         """Publish what follows from what was committed, then answer the rest of the items."""
         unconfirmed = await self._publish(committed.decisions)
+        unconfirmed |= await self._raise_children(committed.decisions)
         for decision in committed.decisions:
             self._announce(decision)
             if decision.id in unconfirmed:
@@ -130,6 +141,7 @@ class Engine:
                 continue
             if decision.repeated:
                 self._look_after(decision.id)
+            self._tell_parent(decision)
             _answer(decision, None, at_commit=False)
 
     def give_up(self, committed: Committed) -> None:
@@ -228,7 +240,14 @@ class Engine:
                     case Dispatch():
                         if _still_wanted(task, action):
                             commands.append(
-                                command(decision.id, definition, task, decision.input, action)
+                                command(
+                                    decision.id,
+                                    definition,
+                                    task,
+                                    decision.input,
+                                    action,
+                                    decision.manifest.goal if decision.manifest else "",
+                                )
                             )
                     case Withdraw():
                         subject = subject_of(decision.id, step, action.phase)
@@ -240,6 +259,30 @@ class Engine:
                 self._unbegun(*withdrawn[subject])
         stored = await self._transport.dispatch(commands) if commands else []
         return {sent.task for sent, ok in zip(commands, stored, strict=True) if not ok}
+
+    async def _raise_children(self, decisions: Sequence[Decision]) -> set[UUID]:
+        """Begin and undo children; returns the tasks for which that may not have come through."""
+        missed: set[UUID] = set()
+        for decision in decisions:
+            for action in decision.actions:
+                try:
+                    if isinstance(action, StartChild):
+                        await self._family.begin(decision, action)
+                    elif isinstance(action, UndoChild):
+                        await self._family.undo(decision, action)
+                except StoreUnavailable:
+                    missed.add(decision.id)
+        return missed
+
+    def _tell_parent(self, decision: Decision) -> None:
+        """A child's end is its parent's news; told again for a repeated event."""
+        task, parent = decision.task, decision.parent
+        if task is None or parent is None or decision.definition is None:
+            return
+        at = decision.change.at if decision.change else 0
+        ended = ending(decision.definition, task, parent, at)
+        if ended is not None and (decision.change is not None or decision.repeated):
+            self._put(Item(parent.task, ended, nobody_waits))
 
     def _unbegun(self, decision: Decision, step: str) -> None:
         """A running step was asked to stop before any agent had its command: it left nothing."""
@@ -303,14 +346,17 @@ def _answer(decision: Decision, after: Loaded | None, *, at_commit: bool) -> Non
 
 def _after(decision: Decision) -> Loaded | None:
     """The task as it stands after the decision."""
-    change, before = decision.change, decision.before
+    change, before, definition = decision.change, decision.before, decision.definition
     if change is None:
         return before
     at = datetime.fromtimestamp(change.at / 1000, UTC)
     due_at = None if change.due is None else datetime.fromtimestamp(change.due / 1000, UTC)
     if before is not None:
-        return before._replace(task=change.task, updated_at=at, due_at=due_at)
-    new, definition = change.new, decision.definition
+        assert definition is not None
+        return before._replace(
+            definition=definition, task=change.task, updated_at=at, due_at=due_at
+        )
+    new = change.new
     assert new is not None
     assert definition is not None
     return Loaded(
@@ -323,6 +369,8 @@ def _after(decision: Decision) -> Loaded | None:
         at,
         due_at,
         new.attributes,
+        new.manifest,
+        new.parent,
     )
 
 

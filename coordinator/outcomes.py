@@ -12,6 +12,7 @@ from headway.agents.subjects import parse_stored_event_subject
 from headway.coordinator.errors import Refusal
 from headway.coordinator.taskid import task_id
 from headway.sagas import inputs as i
+from headway.sagas.step import Step
 from headway.sagas.task import Failure, Phase
 
 ERROR_TYPE_MAX_CHARS = 200
@@ -45,22 +46,40 @@ def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
         case messages.STARTED:
             return i.Started(at, event.step, phase, event.attempt, event.epoch)
         case messages.HEARTBEAT:
-            return i.Heartbeat(at, event.step, phase, event.attempt, event.epoch)
+            progress = None if _unstorable(data.progress) else data.progress
+            return i.Heartbeat(at, event.step, phase, event.attempt, event.epoch, progress)
         case messages.COMPLETED:
-            unstorable = _unstorable(data.result)
+            unstorable = _unstorable(data.result, *(each.input for each in data.handoff))
             if unstorable is not None:
                 return _failed(event, unstorable, at, jitter)
-            return i.Succeeded(at, event.step, phase, event.attempt, data.result, data.empty)
+            return i.Succeeded(
+                at, event.step, phase, event.attempt, data.result, data.empty, _handoff(data)
+            )
         case messages.TIMED_OUT:
             return i.TimedOut(at, event.step, phase, event.attempt, event.epoch, jitter)
         case _:
             return _failed(event, data, at, jitter)
 
 
-def _unstorable(result: Any) -> EventData | None:
-    """What to make of a result that cannot be kept as it is; None if it can."""
+def _handoff(data: EventData) -> tuple[Step, ...]:
+    """The steps that are handed off to."""
+    return tuple(
+        Step(
+            each.name,
+            each.action,
+            each.compensate,
+            read_only=each.read_only,
+            input=each.input,
+        )
+        for each in data.handoff
+    )
+
+
+def _unstorable(*values: Any) -> EventData | None:
+    """What to make of a result, and what goes with it, that cannot be kept; None if they can."""
     try:
-        plainjson.encode(result)
+        for value in values:
+            plainjson.encode(value)
     except plainjson.NotPlain as error:
         why = f"the result cannot be kept: {error}"
         return EventData(error=FailureData("InvalidResult", why, retryable=False))
@@ -89,4 +108,5 @@ def _failed(event: Event, data: EventData, at: int, jitter: float) -> i.Failed:
         error.noeffect,
         error.retryafterms if error.retryafterms >= 0 else None,
         jitter,
+        error.hold,
     )

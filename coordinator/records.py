@@ -7,13 +7,23 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from headway.agents.manifest import Manifest
 from headway.sagas.definition import Definition
 from headway.sagas.events import Event
 from headway.sagas.task import Task
 
 
+class Parent(NamedTuple):
+    """Whose child a task is: the attempt of a step of another task."""
+
+    task: UUID
+    step: str
+    attempt: int
+
+
 class Loaded(NamedTuple):
-    """A task as it was read: its state and what never changes about it."""
+    """A task as it was read: its state and what never changes about it. `definition` is the one
+    that its plan gives."""
 
     id: UUID
     definition: Definition
@@ -24,6 +34,8 @@ class Loaded(NamedTuple):
     updated_at: datetime
     due_at: datetime | None
     attributes: dict[str, str]
+    manifest: Manifest | None = None
+    parent: Parent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,8 @@ class NewTask:
     input_digest: bytes
     version: int | None = None  # of the saga; None: the newest
     attributes: dict[str, str] = field(default_factory=dict)
+    manifest: Manifest | None = None
+    parent: Parent | None = None
 
 
 class Change(NamedTuple):
@@ -46,6 +60,7 @@ class Change(NamedTuple):
     task: Task
     state: bytes  # the task as it is stored
     due: int | None  # ms
+    waits: bool  # for a person
     at: int  # ms
     events: tuple[Event, ...]
     new: NewTask | None = None

@@ -12,10 +12,12 @@ from uuid import UUID
 
 import asyncpg
 import orjson
+from headway.agents.manifest import Manifest
 from headway.coordinator.database import Database
-from headway.coordinator.records import Change, Loaded
+from headway.coordinator.records import Change, Loaded, Parent
 from headway.coordinator.registry import Registry
 from headway.sagas import codec
+from headway.sagas.plan import planned
 
 ENGINE_CONNECTIONS = 2
 SERVICE_CONNECTIONS = 4
@@ -82,17 +84,26 @@ class Store:
         return {row["id"]: self._loaded(row) for row in rows}
 
     def _loaded(self, row: asyncpg.Record) -> Loaded:
+        task = codec.decode_task(row["status"], row["version"], row["state"])
+        saga = self.sagas.known(row["saga"], row["saga_version"])
         return Loaded(
             row["id"],
-            self.sagas.known(row["saga"], row["saga_version"]),
-            codec.decode_task(row["status"], row["version"], row["state"]),
+            planned(saga, task.beside.plan),
+            task,
             row["input"],
             row["input_digest"],
             row["created_at"],
             row["updated_at"],
             row["due_at"],
             orjson.loads(row["attributes"]),
+            Manifest.model_validate_json(row["manifest"]) if row["manifest"] else None,
+            _parent(row["parent"]) if row["parent"] else None,
         )
+
+
+def _parent(stored: bytes) -> Parent:
+    task, step, attempt = orjson.loads(stored)
+    return Parent(UUID(task), step, attempt)
 
 
 def _arrays(changes: Sequence[Change]) -> list[list[Any]]:
@@ -110,7 +121,7 @@ def _arrays(changes: Sequence[Change]) -> list[list[Any]]:
         for change in changes
         for place, event in enumerate(change.events, 1)
     ]
-    return [*_columns(changed, 7), *_columns(new, 12), *_columns(history, 5)]
+    return [*_columns(changed, 8), *_columns(new, 15), *_columns(history, 5)]
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
@@ -127,6 +138,7 @@ def _changed(change: Change) -> tuple[Any, ...]:
         change.state,
         change.due,
         change.at,
+        change.waits,
     )
 
 
@@ -146,4 +158,7 @@ def _new(change: Change) -> tuple[Any, ...]:
         new.input_digest,
         orjson.dumps(new.attributes).decode(),
         new.version is None,
+        None if new.manifest is None else new.manifest.model_dump_json().encode(),
+        None if new.parent is None else orjson.dumps(tuple(new.parent)),
+        change.waits,
     )

@@ -15,12 +15,13 @@ from uuid import UUID
 
 from headway.coordinator.commands import subject_of
 from headway.coordinator.errors import CoordinatorError
+from headway.coordinator.family import child_id, overlooked
 from headway.coordinator.intake import Item, nobody_waits
 from headway.coordinator.records import Loaded
 from headway.sagas import inputs as i
 from headway.sagas.actions import Dispatch
 from headway.sagas.deadlines import check_due, clock_due, due
-from headway.sagas.transition import outstanding
+from headway.sagas.transition import children, outstanding
 
 BATCH_MAX = 500  # tasks in one look
 LEASE_MS = 5_000  # for which a due task is ours; a peer takes it after that
@@ -107,6 +108,8 @@ class Sweep:
             later = due(task.definition, task.task, checked_at=now)
             if later is not None:
                 timers.append((task.id, task.task.version, later))
+        for parent, missed in await self._of_children(loaded.values(), suspects, now):
+            self._put(Item(parent, missed, nobody_waits))
         for task, sent in await self._lost(checks):
             self.republished += 1
             lost = i.DispatchLost(now, sent.step, sent.phase, sent.attempt, sent.epoch)
@@ -121,6 +124,23 @@ class Sweep:
                 yield sent
             elif suspect:
                 self._suspects[task.id] = ripe_at
+
+    async def _of_children(
+        self, tasks: Iterable[Loaded], suspects: set[UUID], now: int
+    ) -> list[tuple[UUID, i.Input]]:
+        """What tasks that wait for a child have missed of it."""
+        waiting = [
+            (task.id, sent, child_id(task.id, sent.step, sent.attempt))
+            for task in tasks
+            for sent in children(task.definition, task.task)
+            if task.id in suspects or check_due(task.task.steps[sent.step], now)
+        ]
+        found = await self._timers.read([child for _, _, child in waiting]) if waiting else {}
+        missed = [
+            (parent, overlooked(found.get(child), sent, parent, now))
+            for parent, sent, child in waiting
+        ]
+        return [(parent, news) for parent, news in missed if news is not None]
 
     async def _lost(
         self, checks: Sequence[tuple[Loaded, Dispatch]]

@@ -51,8 +51,9 @@ class Definition:
     ancestors: dict[str, frozenset[str]] = field(compare=False)
     descendants: dict[str, frozenset[str]] = field(compare=False)
     pivot: str | None = field(compare=False)
-    digest: str = field(compare=False)
-    body: bytes = field(compare=False, repr=False)
+    conditional: bool = field(compare=False)  # some step has a condition
+    digest: str = field(default="", compare=False)
+    body: bytes = field(default=b"", compare=False, repr=False)
 
     def to_json(self) -> bytes:
         """The canonical JSON: the same definition always gives the same bytes."""
@@ -147,7 +148,10 @@ def _laid_out(
     }
     pivot = pivot_of(name, given)
     check_recoverable(name, given, pivot, ancestors)
-    return Definition(name, version, steps, input_schema, ancestors, descendants, pivot, "", b"")
+    conditional = any(step.when for step in given)
+    return Definition(
+        name, version, steps, input_schema, ancestors, descendants, pivot, conditional
+    )
 
 
 def _ancestors(steps: dict[str, Step]) -> dict[str, frozenset[str]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from headway.sagas import events as e
 from headway.sagas import inputs as i
+from headway.sagas.definition import Definition
 from headway.sagas.errors import ImpossibleInput
 from headway.sagas.progress import Progress
 from headway.sagas.step import Step
 from headway.sagas.successes import succeeded
-from headway.sagas.task import Failure, Phase, StepStatus
+from headway.sagas.task import Failure, Phase, StepStatus, Task
 
 SIGNALS_MAX = 1_000  # that a task takes in all
 
@@ -56,6 +57,14 @@ def serve_signal(progress: Progress, step: Step, at: int) -> None:
         if signal.name == step.waits_for:
             progress.record(e.SignalTaken(at, step.name, signal.id))
             return
+
+
+def waits_for_person(definition: Definition, task: Task) -> bool:
+    """Whether it is parked, or at an approval."""
+    return task.parked or any(
+        state.dispatched_at and definition.steps[name].kind == "approval"
+        for name, state in task.steps.items()
+    )
 
 
 def child_ended(progress: Progress, happened: i.ChildEnded) -> None:

@@ -4,7 +4,7 @@
 -- name: load_tasks
 -- The state of these tasks, fresh.
 SELECT id, saga, saga_version, status, version, state, input, input_digest, created_at, updated_at,
-       due_at, attributes
+       due_at, attributes, manifest, parent
 FROM headway.tasks
 WHERE id = ANY($1::uuid[]);
 
@@ -23,17 +23,18 @@ JOIN unnest($1::text[], $2::integer[]) AS wanted (name, version)
 
 -- name: commit_batch
 -- Change tasks whose version is still the one that was read, insert new ones, append history.
--- $1-$7 changed tasks: id, version read, new version, status, state, due (ms or null), at (ms)
--- $8-$19 new tasks: id, saga, saga version, version, status, state, due, at, input, input digest,
--- attributes, whether the saga's version must be the newest; $20-$24 history: task, version, type,
--- at, data
+-- $1-$8 changed tasks: id, version read, new version, status, state, due (ms or null), at (ms),
+-- whether it waits for a person; $9-$23 new tasks: id, saga, saga version, version, status, state,
+-- due, at, input, input digest, attributes, whether the saga's version must be the newest, manifest,
+-- parent, waits; $24-$28 history: task, version, type, at, data
 -- Rows are locked in id order, so that two batches cannot deadlock. Answers how many tasks went
 -- through and, if some did not, which ones did.
 WITH locked AS (
-    SELECT c.id, c.version, c.status, c.state, c.due, c.at
+    SELECT c.id, c.version, c.status, c.state, c.due, c.at, c.waits
     FROM unnest(
-        $1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::json[], $6::bigint[], $7::bigint[]
-    ) AS c (id, expected, version, status, state, due, at)
+        $1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::json[], $6::bigint[],
+        $7::bigint[], $8::boolean[]
+    ) AS c (id, expected, version, status, state, due, at, waits)
     JOIN headway.tasks AS k ON k.id = c.id AND k.version = c.expected
     ORDER BY c.id
     FOR UPDATE OF k
@@ -45,7 +46,8 @@ updated AS (
         status = l.status,
         state = l.state,
         due_at = to_timestamp(l.due / 1000.0),
-        updated_at = to_timestamp(l.at / 1000.0)
+        updated_at = to_timestamp(l.at / 1000.0),
+        waits = l.waits
     FROM locked AS l
     WHERE t.id = l.id
     RETURNING t.id
@@ -54,17 +56,18 @@ updated AS (
 inserted AS (
     INSERT INTO headway.tasks (
         id, saga, saga_version, version, status, state, due_at, created_at, updated_at,
-        input, input_digest, attributes
+        input, input_digest, attributes, manifest, parent, waits
     )
     SELECT n.id, n.saga, n.saga_version, n.version, n.status, n.state,
            to_timestamp(n.due / 1000.0), to_timestamp(n.at / 1000.0), to_timestamp(n.at / 1000.0),
-           n.input, n.input_digest, n.attributes
+           n.input, n.input_digest, n.attributes, n.manifest, n.parent, n.waits
     FROM unnest(
-        $8::uuid[], $9::text[], $10::integer[], $11::integer[], $12::text[], $13::json[],
-        $14::bigint[], $15::bigint[], $16::json[], $17::bytea[], $18::jsonb[], $19::boolean[]
+        $9::uuid[], $10::text[], $11::integer[], $12::integer[], $13::text[], $14::json[],
+        $15::bigint[], $16::bigint[], $17::json[], $18::bytea[], $19::jsonb[], $20::boolean[],
+        $21::json[], $22::json[], $23::boolean[]
     ) AS n (
         id, saga, saga_version, version, status, state, due, at, input, input_digest, attributes,
-        newest
+        newest, manifest, parent, waits
     )
     WHERE NOT n.newest OR NOT EXISTS (
         SELECT FROM headway.sagas AS s WHERE s.name = n.saga AND s.version > n.saga_version
@@ -83,14 +86,14 @@ committed AS (
 appended AS (
     INSERT INTO headway.task_events (task_id, version, type, at, data)
     SELECT h.task_id, h.version, h.type, to_timestamp(h.at / 1000.0), h.data
-    FROM unnest($20::uuid[], $21::integer[], $22::text[], $23::bigint[], $24::json[])
+    FROM unnest($24::uuid[], $25::integer[], $26::text[], $27::bigint[], $28::json[])
         AS h (task_id, version, type, at, data)
     WHERE (h.task_id IN (SELECT id FROM committed)) IS TRUE
 )
 
 SELECT count(*) AS went_through,
        CASE
-           WHEN count(*) < cardinality($1::uuid[]) + cardinality($8::uuid[]) THEN array_agg(id)
+           WHEN count(*) < cardinality($1::uuid[]) + cardinality($9::uuid[]) THEN array_agg(id)
        END AS ids
 FROM committed;
 
@@ -164,6 +167,16 @@ WHERE id < coalesce($1::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
   AND ($6::timestamptz IS NULL OR created_at < $6::timestamptz)
 ORDER BY id DESC
 LIMIT $7;
+
+-- name: list_waiting_tasks
+-- Tasks that wait for a person, newest first: $1 before this id, $2 saga, $3 how many.
+SELECT id
+FROM headway.tasks
+WHERE waits
+  AND id < coalesce($1::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+  AND ($2::text IS NULL OR saga = $2::text)
+ORDER BY id DESC
+LIMIT $3;
 
 -- name: list_open_tasks
 -- As `list_tasks`, for statuses that are not ended: served by the index of open tasks alone.

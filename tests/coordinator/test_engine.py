@@ -13,6 +13,7 @@ from headway.agents.identity import new_task_id
 from headway.coordinator.commands import Outgoing
 from headway.coordinator.decisions import Decision
 from headway.coordinator.engine import Engine
+from headway.coordinator.family import Family
 from headway.coordinator.intake import Answer, Item
 from headway.coordinator.recent import BUDGET_BYTES, TASK_MAX_BYTES, Recent
 from headway.coordinator.records import NewTask
@@ -28,6 +29,13 @@ SAGA = (
     .step("b", "x.b", compensate="x.undo_b", after="a")
     .step("c", "x.c", compensate="x.undo_c", after="b")
 )
+
+
+async def _tell_nobody(*_told: object) -> Answer:
+    raise AssertionError("no step here is a child")
+
+
+NO_CHILDREN = Family(_tell_nobody, lambda: 0)
 
 
 @dataclass
@@ -66,6 +74,7 @@ class Desk:
             self.store.sagas,
             self.bus,
             Settled(lambda task: nullcontext(asyncio.Event())),
+            NO_CHILDREN,
             check,
             self.suspects.append,
             self.found.append,

@@ -47,6 +47,7 @@ def submission(task: UUID | None = None, task_input: bytes = b'{"n":1}') -> Chan
         outcome.task,
         encode_task(outcome.task),
         due(SAGA, outcome.task),
+        False,
         1_000,
         outcome.events,
         new,
@@ -62,6 +63,7 @@ def after(loaded: Loaded, happened: i.Input) -> Change:
         outcome.task,
         encode_task(outcome.task),
         due(SAGA, outcome.task),
+        False,
         happened.at,
         outcome.events,
     )

@@ -10,6 +10,7 @@ from headway.agents.identity import new_task_id
 from headway.coordinator.decisions import decide
 from headway.coordinator.engine import Engine
 from headway.coordinator.errors import StoreUnavailable
+from headway.coordinator.family import Family
 from headway.coordinator.intake import Item
 from headway.coordinator.records import Loaded, NewTask
 from headway.coordinator.schemas import InputCheck
@@ -57,6 +58,13 @@ def test_a_repeated_event_that_was_not_handled_before_needs_no_looking_after():
     assert not decided([success("a", repeated=True)], once).repeated
 
 
+async def tell_nobody(*_told):
+    raise AssertionError("no step here is a child")
+
+
+NO_CHILDREN = Family(tell_nobody, lambda: 0)
+
+
 class Truth:
     """Commits, and is not heard the first time."""
 
@@ -86,7 +94,8 @@ class Transport:
 async def test_a_commit_that_went_through_unheard_is_looked_after_when_tried_again():
     suspects = []
     truth, settled = Truth(), Settled(lambda task: nullcontext(asyncio.Event()))
-    engine = Engine(truth, truth, Transport(), settled, CHECK, suspects.append, suspects.append)
+    transport, suspect = Transport(), suspects.append
+    engine = Engine(truth, truth, transport, settled, NO_CHILDREN, CHECK, suspect, suspect)
     items = [submitted()]
     try:
         await engine.commit(items)

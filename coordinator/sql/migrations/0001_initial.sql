@@ -35,6 +35,9 @@ CREATE TABLE headway.tasks (
     input json NOT NULL,
     attributes jsonb NOT NULL,
     state json NOT NULL,
+    manifest json,
+    parent json,                     -- [task, step, attempt] whose child this is
+    waits boolean NOT NULL,          -- for a person: parked, or at an approval
     FOREIGN KEY (saga, saga_version) REFERENCES headway.sagas (name, version),
     -- nothing can be stuck: whatever neither ended nor waits for a person has a timer
     CHECK ((due_at IS NULL) = (status IN ('succeeded', 'compensated', 'parked', 'failed_to_compensate')))
@@ -42,6 +45,7 @@ CREATE TABLE headway.tasks (
 
 CREATE INDEX tasks_due ON headway.tasks (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX tasks_open ON headway.tasks (id) WHERE status NOT IN ('succeeded', 'compensated');
+CREATE INDEX tasks_waiting ON headway.tasks (id) WHERE waits;
 CREATE INDEX tasks_of_saga ON headway.tasks (saga, id);
 CREATE INDEX tasks_attributes ON headway.tasks USING gin (attributes jsonb_path_ops)
 WHERE attributes <> '{}'::jsonb;

@@ -1,0 +1,110 @@
+"""What the machine asks about a task's input and output: conditions and acceptance.
+
+Conditions are written in the Common Expression Language and see `input` (the task's) and `results`
+(by step). Pure: the answers depend on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import cel
+import orjson
+from headway.agents.manifest import Manifest
+from headway.coordinator.errors import Refusal
+from headway.coordinator.schemas import compiled, misfit
+from headway.sagas.checks import UNCHECKED, Checks
+from headway.sagas.circumstances import Bounds
+from headway.sagas.definition import Definition
+from headway.sagas.task import Failure
+
+CONDITION_ERROR = "ConditionError"
+COMPILED_MAX = 1_024  # conditions and acceptance schemas that are kept
+
+
+class TaskChecks:
+    """Answers for one task."""
+
+    def __init__(self, task_input: bytes, manifest: Manifest | None) -> None:
+        self._input = task_input
+        self._manifest = manifest
+
+    def when(self, expression: str, results: Mapping[str, Any], /) -> bool | Failure:
+        variables = {"input": orjson.loads(self._input), "results": dict(results)}
+        try:
+            verdict = _condition(expression).execute(cel.Context(variables=variables))
+        except KeyError as error:
+            return Failure(CONDITION_ERROR, f"when: {error} is not there; ask with has() before")
+        except Exception as error:  # whatever the library raises: nobody can tell
+            return Failure(CONDITION_ERROR, f"when: {type(error).__name__}: {error}")
+        if not isinstance(verdict, bool):
+            given = type(verdict).__name__
+            return Failure(CONDITION_ERROR, f"when: gives {given}, not true or false")
+        return verdict
+
+    def rejected(self, output: Any, /) -> str:
+        if self._manifest is None or self._manifest.acceptance is None:
+            return ""
+        schema = orjson.dumps(self._manifest.acceptance, option=orjson.OPT_SORT_KEYS)
+        return misfit(_acceptance(schema), output, "output")
+
+
+def checks_of(definition: Definition, task_input: bytes, manifest: Manifest | None) -> Checks:
+    """The checks of one task."""
+    if manifest is None and not definition.conditional:
+        return UNCHECKED
+    return TaskChecks(task_input, manifest)
+
+
+def bounds_of(manifest: Manifest | None) -> Bounds | None:
+    """What the machine is to know of a manifest."""
+    if manifest is None:
+        return None
+    return Bounds(
+        manifest.deadline_ms,
+        manifest.max_steps or 0,
+        None if manifest.agents is None else tuple(manifest.agents),
+        manifest.on_rejection,
+    )
+
+
+def check_conditions(definition: Definition) -> None:
+    """Refusal (422) if a step's condition cannot be read."""
+    for step in definition.steps.values():
+        if not step.when:
+            continue
+        try:
+            _condition(step.when)
+        except Exception as error:
+            said = str(error).partition("\n")[0]
+            raise Refusal(f"step {step.name!r}: when: {said}", 422) from error
+
+
+def check_manifest(definition: Definition, manifest: Manifest) -> None:
+    """Refusal (422) if the saga cannot be run within the manifest."""
+    if manifest.agents is not None:
+        beyond = sorted(definition.agents() - set(manifest.agents))
+        if beyond:
+            names = ", ".join(repr(agent) for agent in beyond)
+            raise Refusal(f"manifest: saga {definition.name!r} needs agent {names} as well", 422)
+    steps = len(definition.steps)
+    if manifest.max_steps is not None and steps > manifest.max_steps:
+        raise Refusal(
+            f"manifest: saga {definition.name!r} has {steps} steps, more than max_steps "
+            f"{manifest.max_steps}",
+            422,
+        )
+    if manifest.acceptance is not None:
+        compiled(manifest.acceptance, "manifest: acceptance")
+
+
+@lru_cache(maxsize=COMPILED_MAX)
+def _condition(expression: str) -> Any:
+    return cel.compile(expression)
+
+
+@lru_cache(maxsize=COMPILED_MAX)
+def _acceptance(schema: bytes) -> Any:
+    return compiled(orjson.loads(schema), "acceptance")
