@@ -12,7 +12,6 @@ import argparse
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from headway.agents import gates
 from headway.agents.errors import InvalidInput, Refused
@@ -56,21 +55,21 @@ def pay_back(keys: Path, request: Request) -> Answer:
     if order is None or not isinstance(cents, int) or not 0 < cents <= order.price_cents:
         return refusal(400, "this is not an amount that was paid for this order")
     tool = LARGE_REFUND_TOOL if cents >= LARGE_REFUND_CENTS else REFUND_TOOL
-    why_not = _closed(keys, request, tool, [name, cents])
+    why_not = _closed(keys, request, tool)
     if why_not:
         return refusal(403, why_not)
     receipt = {"receipt": f"refund of {name}", "amount_cents": cents}
     return Answer(receipt, effect=(order.order, str(cents)))
 
 
-def _closed(keys: Path, request: Request, tool: str, arguments: list[Any]) -> str:
+def _closed(keys: Path, request: Request, tool: str) -> str:
     """Why the gate does not let a call pass; nothing if it does."""
     try:
         gate = gates.verify(
             request.gate,
             PublicKeys.model_validate_json(keys.read_bytes()),
             tool=tool,
-            arguments_digest=gates.arguments_digest(arguments, {}),
+            arguments_digest=gates.arguments_digest((), request.body),
         )
     except (Refused, InvalidInput) as refused:
         return str(refused)

@@ -42,7 +42,7 @@ def token(invocation: str, order: str = "L-0007", cents: int = 18_900, **changes
         epoch=0,
         version=3,
         tool="large_refund",
-        arguments_digest=arguments_digest([order, cents], {}),
+        arguments_digest=arguments_digest((), {"order": order, "amount_cents": cents}),
         invocation=UUID(invocation),
         token_id=uuid4(),
         issued_at=now,
@@ -138,7 +138,7 @@ def test_a_key_that_was_used_for_something_else_is_refused(book: CallBook) -> No
 
 
 def test_a_small_refund_needs_a_token_but_no_tool_that_a_person_approves(book: CallBook) -> None:
-    digest = arguments_digest(["M-0007", 1_250], {})
+    digest = arguments_digest((), {"order": "M-0007", "amount_cents": 1_250})
     gate = token(ONE, tool="refund", arguments_digest=digest)
     assert book.take(payment(ONE, "M-0007", 1_250, gate)).status == 200
 
