@@ -71,6 +71,8 @@ CODES = {
     DECIDED: 409,
 }
 
+Answer = Literal["granted", "waiting", "rejected"]
+
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -98,7 +100,7 @@ class GateRequest(Operation):
 class GateReply(_Model):
     """`granted` with a token; `waiting` for a person; or `rejected` by one, `by` name."""
 
-    status: Literal["granted", "waiting", "rejected"]
+    status: Answer
     invocation: UUID
     token: str = ""
     by: str = ""

@@ -104,5 +104,6 @@ class Housekeeping:
             await self._sweep.look_over(LOOK_AHEAD_MS)
 
     async def tend_partitions(self) -> None:
-        """History partitions for the months to come."""
+        """Partitions for the months to come."""
         await self._store.fetch("ensure_partitions", now_ms())
+        await self._store.fetch("ensure_gate_partitions", now_ms())
