@@ -3,8 +3,8 @@
 -- name: load_journals
 -- Where these journals stand, what their tasks may do, and what those have used in all; a row for
 -- each journal of a task that exists, whose `epoch` is null while nobody has opened it.
-SELECT w.place, h.epoch, h.seq, h.attempt, h.command_epoch, h.agent, h.worker, h.undoing, h.spent,
-       h.failures, h.trail, h.unsettled, u.input_tokens, u.output_tokens, u.cost_usd
+SELECT w.place, h.epoch, h.seq, h.attempt, h.command_epoch, h.agent, h.worker, h.undoing,
+       h.resumed, h.failures, h.trail, h.unsettled, t.manifest, u.input_tokens, u.output_tokens, u.cost_usd
 FROM unnest($1::uuid[], $2::text[], $3::text[])
     WITH ORDINALITY AS w (task_id, step, phase, place)
 JOIN headway.tasks AS t ON t.id = w.task_id
@@ -21,10 +21,10 @@ CROSS JOIN LATERAL (
 -- name: commit_journals
 -- Move journals on that still stand where they were read, and append their entries.
 -- $1-$6 task, step, phase, epoch, seq and undoing as they were read (epoch 0: nobody opened it)
--- $7-$17 epoch, seq, attempt, command epoch, agent, worker, undoing, spent, failures, trail,
+-- $7-$17 epoch, seq, attempt, command epoch, agent, worker, undoing, resumed, failures, trail,
 -- unsettled as they are now; $18-$20 tokens in, tokens out and US dollars that the entries add
 -- $21 when (ms); $22-$31 entries: place of their journal in the arrays above (from 1), seq, kind,
--- key, tool, by, reason, bytes of data, meta, data
+-- key, tool, meta, data, by, reason, bytes of data
 -- Rows are locked in the order of their ids, so that two batches cannot deadlock. Answers the
 -- places that went through, with what their tasks have used in all.
 WITH wanted AS (
@@ -37,7 +37,7 @@ WITH wanted AS (
     ) WITH ORDINALITY AS w (
         task_id, step, phase, epoch_read, seq_read, undoing_read,
         epoch, seq, attempt, command_epoch, agent, worker,
-        undoing, spent, failures, trail, unsettled,
+        undoing, resumed, failures, trail, unsettled,
         input_tokens, output_tokens, cost_usd, place
     )
 ),
@@ -61,7 +61,7 @@ updated AS (
         agent = l.agent,
         worker = l.worker,
         undoing = l.undoing,
-        spent = l.spent,
+        resumed = l.resumed,
         failures = l.failures,
         trail = l.trail,
         unsettled = l.unsettled,
@@ -75,11 +75,11 @@ updated AS (
 
 inserted AS (
     INSERT INTO headway.journals (
-        task_id, step, phase, epoch, seq, attempt, command_epoch, agent, worker, undoing, spent,
+        task_id, step, phase, epoch, seq, attempt, command_epoch, agent, worker, undoing, resumed,
         failures, trail, unsettled, input_tokens, output_tokens, cost_usd
     )
     SELECT w.task_id, w.step, w.phase, w.epoch, w.seq, w.attempt, w.command_epoch, w.agent,
-           w.worker, w.undoing, w.spent, w.failures, w.trail, w.unsettled, 0, 0, 0
+           w.worker, w.undoing, w.resumed, w.failures, w.trail, w.unsettled, 0, 0, 0
     FROM wanted AS w
     WHERE w.epoch_read = 0
     ORDER BY w.task_id, w.step, w.phase
@@ -100,9 +100,9 @@ appended AS (
     SELECT c.task_id, c.step, c.phase, e.seq, c.epoch, e.kind, e.key, e.tool, c.agent, e.by,
            e.reason, to_timestamp($21::bigint / 1000.0), e.bytes, e.meta, e.data
     FROM unnest(
-        $22::integer[], $23::integer[], $24::text[], $25::text[], $26::text[], $27::text[],
-        $28::text[], $29::integer[], $30::json[], $31::json[]
-    ) AS e (place, seq, kind, key, tool, by, reason, bytes, meta, data)
+        $22::integer[], $23::integer[], $24::text[], $25::text[], $26::text[], $27::json[],
+        $28::json[], $29::text[], $30::text[], $31::integer[]
+    ) AS e (place, seq, kind, key, tool, meta, data, by, reason, bytes)
     JOIN committed AS c ON c.place = e.place
 )
 
@@ -127,14 +127,21 @@ CROSS JOIN LATERAL (
 ) AS a;
 
 -- name: journal_page
--- A journal's entries after $4, at most $5 of them and, but for the first, $6 bytes.
-SELECT seq, epoch, kind, key, tool, by, reason, at, meta, data
+-- A journal's entries after $4, at most $5 of them and, but for the first, $6 bytes of data; each
+-- with how many there would be without that limit.
+SELECT seq, epoch, kind, key, tool, by, reason, at, meta, data, found
 FROM (
-    SELECT *, sum(bytes) OVER (ORDER BY seq) AS so_far, row_number() OVER (ORDER BY seq) AS place
-    FROM headway.journal_entries
-    WHERE task_id = $1::uuid AND step = $2 AND phase = $3 AND seq > $4
-    ORDER BY seq
-    LIMIT $5
+    SELECT *,
+           sum(bytes) OVER (ORDER BY seq) AS so_far,
+           row_number() OVER (ORDER BY seq) AS place,
+           count(*) OVER () AS found
+    FROM (
+        SELECT *
+        FROM headway.journal_entries
+        WHERE task_id = $1::uuid AND step = $2 AND phase = $3 AND seq > $4
+        ORDER BY seq
+        LIMIT $5
+    ) AS first_ones
 ) AS page
 WHERE so_far <= $6::bigint OR place = 1
 ORDER BY seq;
@@ -146,6 +153,13 @@ FROM headway.journal_entries
 WHERE task_id = $1::uuid AND step = $2 AND phase = $3 AND key = $4
 ORDER BY seq DESC
 LIMIT 1;
+
+-- name: last_resumptions
+-- The versions at which these tasks were last resumed by a person.
+SELECT task_id, max(version) AS version
+FROM headway.task_events
+WHERE task_id = ANY($1::uuid[]) AND type = 'TaskResumed'
+GROUP BY task_id;
 
 -- name: unsettled_intents
 -- The calls of these tasks whose end nobody knows, in the order in which they were begun.

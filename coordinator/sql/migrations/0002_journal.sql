@@ -15,7 +15,7 @@ CREATE TABLE headway.journals (
     agent text NOT NULL,
     worker text NOT NULL,            -- '' when nobody holds it
     undoing boolean NOT NULL,        -- the step's compensation was begun: no further call
-    spent integer NOT NULL,          -- attempts before the last time that a person resumed the step
+    resumed integer NOT NULL,        -- version of the task's last resumption, as known at the opening
     failures integer NOT NULL,       -- of tools, in a row
     trail json NOT NULL,             -- the last calls, oldest first
     unsettled json NOT NULL,         -- by key
