@@ -8,12 +8,15 @@
     @payments.compensation("refund")             # a saga names it compensate="payments.refund"
     async def refund(ctx: Context, order: Order, receipt: Receipt | None) -> None: ...
 
+    @payments.action("settle", tools=[lookup_order, pay])     # what `ctx.call` may call
+    async def settle(ctx: Context, order: str) -> Receipt: ...
+
 Decorators return the function unchanged, so a test calls it like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from headway.agents.binding import Binding, bind
@@ -35,19 +38,27 @@ class Agent:
     def __repr__(self) -> str:
         return f"Agent({self.name!r}, handlers={sorted(self.handlers)})"
 
-    def action(self, name: str) -> Callable[[F], F]:
-        """Declare the handler of an action: `(ctx, input) -> result`."""
-        return self._declare(name, "action")
+    def action(self, name: str, *, tools: Sequence[Function] | None = None) -> Callable[[F], F]:
+        """Declare the handler of an action: `(ctx, input) -> result`.
 
-    def compensation(self, name: str) -> Callable[[F], F]:
+        With `tools` (an empty list will do) it has a journal: `ctx.call`, `ctx.checkpoint`,
+        `ctx.restore` and `ctx.note`.
+        """
+        return self._declare(name, "action", tools)
+
+    def compensation(
+        self, name: str, *, tools: Sequence[Function] | None = None
+    ) -> Callable[[F], F]:
         """Declare the handler that undoes an action: `(ctx, input, result of the action)`.
 
         It may be called though the action never happened (`ctx.outcome_unknown`, result None):
         then it undoes what it finds, or returns EMPTY if that is nothing.
         """
-        return self._declare(name, "compensation")
+        return self._declare(name, "compensation", tools)
 
-    def _declare(self, name: str, phase: Phase) -> Callable[[F], F]:
+    def _declare(
+        self, name: str, phase: Phase, tools: Sequence[Function] | None
+    ) -> Callable[[F], F]:
         if not isinstance(name, str):
             raise DeclarationError(
                 f'agent {self.name!r}: write @{self.name}.{phase}("name"), with a name in brackets'
@@ -60,7 +71,7 @@ class Agent:
             )
 
         def declare(function: F) -> F:
-            self.handlers[name] = bind(function, name, phase)
+            self.handlers[name] = bind(function, name, phase, tools)
             return function
 
         return declare

@@ -7,14 +7,17 @@ it returns is JSON that any coordinator can store.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from headway.agents import plainjson
 from headway.agents.context import Context
 from headway.agents.errors import DeclarationError, HeadwayError, InvalidInput
-from headway.agents.messages import CommandData, Phase, describe
+from headway.agents.handoff import HandOff, result_type
+from headway.agents.messages import CommandData, NextStep, Phase, describe
 from headway.agents.signatures import ANYTHING, Function, adapter_of, hints_of, refuse_generators
+from headway.agents.tools import Tool, by_name
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
@@ -50,6 +53,7 @@ class Binding:
     is_async: bool
     takes: tuple[TypeAdapter[Any] | None, ...]  # of the input and the action's result, if declared
     gives: TypeAdapter[Any]
+    tools: Mapping[str, Tool] | None = None  # that it may call; None: it has no journal
 
     def arguments(self, data: CommandData) -> list[Any]:
         """What follows `ctx` in a call; InvalidInput names the field that does not fit."""
@@ -60,7 +64,9 @@ class Binding:
         ]
 
     def encode(self, returned: Any) -> bytes:
-        """The result as JSON; raises InvalidResult."""
+        """The result as JSON, without what is handed off; raises InvalidResult."""
+        if isinstance(returned, HandOff):
+            returned = returned.result
         try:
             plain = self.gives.dump_python(returned, mode="json", warnings="error")
             return plainjson.encode(plain, made_of=returned)
@@ -70,10 +76,32 @@ class Binding:
                 f"{type(error).__name__}: {error}"
             ) from error
 
+    def next_steps(self, returned: Any) -> list[NextStep]:
+        """The steps that are handed off to; raises InvalidResult."""
+        if not isinstance(returned, HandOff):
+            return []
+        if self.phase == "compensation":
+            raise InvalidResult(f"{self.name!r} is a compensation, and can hand off to nobody")
+        try:
+            steps = [each.to_step() for each in returned.steps]
+            for each in steps:
+                plainjson.encode(each.input)
+        except Exception as error:
+            raise InvalidResult(
+                f"{self.name!r} hands off with an input that cannot be stored as JSON: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        return steps
 
-def bind(function: Function, name: str, phase: Phase) -> Binding:
+
+def bind(
+    function: Function, name: str, phase: Phase, tools: Sequence[Function] | None = None
+) -> Binding:
     """Read `function`'s signature; DeclarationError says what to mend."""
     where = f"{phase} {name!r}"
+    is_async = inspect.iscoroutinefunction(function)
+    if tools is not None and not is_async:
+        raise DeclarationError(f"{where} has tools, which are awaited: make it an async def")
     refuse_generators(function, where)
     parameters = _parameters(function, where, phase)
     hints = hints_of(function, where)
@@ -84,14 +112,15 @@ def bind(function: Function, name: str, phase: Phase) -> Binding:
     takes = tuple(
         adapter_of(hints.get(each.name, Any), where, each.name) for each in parameters[1:]
     )
-    returns = hints.get("return", Any) if phase == "action" else Any
+    returns = result_type(hints.get("return", Any)) if phase == "action" else Any
     return Binding(
         name,
         phase,
         function,
-        inspect.iscoroutinefunction(function),
+        is_async,
         takes,
         adapter_of(returns, where, "the return value") or ANYTHING,
+        None if tools is None else by_name(tools, where),
     )
 
 

@@ -149,14 +149,16 @@ class _Group:
 
 
 class Journal:
-    """`usage` is that of the whole task, `position` where the journal ends."""
+    """`usage` is of the whole task, `position` where the journal ends, `marked` whether it ends
+    in a checkpoint."""
 
     def __init__(self, keeping: Keeping) -> None:
         self.keeping = keeping
         self.opened = False
         self.usage = Usage()
         self.position = Position()
-        self._epoch = 0
+        self.marked = True
+        self.epoch = 0
         self._waiting: list[_Group] = []
         self._sender: asyncio.Task[None] | None = None
         self._lost: Superseded | None = None
@@ -174,12 +176,13 @@ class Journal:
                 more = page.more
         except Refused as refused:
             raise told_apart(refused) from refused
-        self._epoch, self.usage, self.opened = opened.epoch, opened.usage, True
+        self.epoch, self.usage, self.opened = opened.epoch, opened.usage, True
         if words := inconsistency(entries):
             self.position = Position(seq=entries[-1].seq)
             await self.append(NewEntry(kind="note", data=words))
             raise JournalMismatch(words)
         self.position = after_all(Position(), entries)
+        self.marked = not entries or entries[-1].kind == "checkpoint"
         return entries
 
     async def append(self, *entries: NewEntry, cause: Cause | None = None) -> None:
@@ -235,7 +238,7 @@ class Journal:
     async def _send(self, groups: list[_Group]) -> None:
         entries, position = _composed(groups, self.position)
         try:
-            reply = await self.keeping.append(self._epoch, self.position.seq + 1, entries)
+            reply = await self.keeping.append(self.epoch, self.position.seq + 1, entries)
         except Refused as refused:
             if (
                 refused.kind in GUARDS and len(groups) > 1
@@ -252,6 +255,7 @@ class Journal:
             raise
         else:
             self.position, self.usage = position, reply.usage
+            self.marked = entries[-1].kind == "checkpoint"
             for group in groups:
                 if not group.done.done():
                     group.done.set_result(None)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from headway.agents.entries import KEY_MAX_CHARS, Entry
+from headway.agents.entries import KEY_MAX_CHARS, Entry, NewEntry
 from headway.agents.errors import DeclarationError, JournalMismatch
 
 NUMBER = "#"  # between a tool and a number, in the key of a call that was given none
@@ -26,7 +26,8 @@ class Recorded:
 
     intent: Entry
     runs: int = 1
-    ending: Entry | None = None  # a result or a failure
+    ending: NewEntry | None = None  # a result or a failure
+    ended_at: int = 0  # the ending's number
     voided: bool = False
 
     @property
@@ -50,7 +51,7 @@ class Place:
         return 0 if self.recorded is None else self.recorded.runs
 
     @property
-    def ending(self) -> Entry | None:
+    def ending(self) -> NewEntry | None:
         return None if self.recorded is None else self.recorded.ending
 
 
@@ -82,7 +83,7 @@ class Replay:
             elif entry.key in self.calls:
                 call = self.calls[entry.key]
                 if entry.kind in ("result", "failure"):
-                    call.ending = entry
+                    call.ending, call.ended_at = entry, entry.seq
                 elif entry.kind == "void":
                     call.ending, call.voided = None, True
 
@@ -141,7 +142,7 @@ class Replay:
         """Whether a failure is tried again: it is of an earlier attempt, another try may end
         better, and no call was made after it, so nothing was built on it."""
         ending = call.ending
-        if ending is None or ending.kind != "failure" or self._last_call > ending.seq:
+        if ending is None or ending.kind != "failure" or self._last_call > call.ended_at:
             return False
         data = ending.data if isinstance(ending.data, dict) else {}
         return bool(data.get("retryable")) and data.get("attempt", self.attempt) < self.attempt
