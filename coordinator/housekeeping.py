@@ -106,4 +106,5 @@ class Housekeeping:
     async def tend_partitions(self) -> None:
         """Partitions for the months to come."""
         await self._store.fetch("ensure_partitions", now_ms())
+        await self._store.fetch("ensure_journal_partitions", now_ms())
         await self._store.fetch("ensure_gate_partitions", now_ms())
