@@ -8,23 +8,24 @@ async with await Client.connect("nats://localhost:4222") as client:
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from headway.agents.api import TIMEOUT_S
 from headway.agents.connection import connect
 from headway.agents.errors import InvalidInput
+from headway.agents.interventions import Interventions
+from headway.agents.manifest import Manifest
 from headway.agents.messages import describe
 from headway.agents.reading import Reading
 from headway.agents.submission import Submissions
 from headway.agents.views import (
     ListRequest,
     SagaView,
-    SettleRequest,
-    StepRequest,
     TaskPage,
-    TaskRequest,
     TaskView,
+    WaitingPage,
+    WaitingRequest,
 )
 from pydantic import ValidationError
 
@@ -35,7 +36,7 @@ class SagaDefinition(Protocol):
     def to_json(self) -> bytes: ...
 
 
-class Client(Submissions, Reading):
+class Client(Submissions, Interventions, Reading):
     """Everything that a coordinator offers. Errors are those of `headway.agents.errors`."""
 
     @classmethod
@@ -62,10 +63,13 @@ class Client(Submissions, Reading):
         *,
         task: UUID | None = None,
         attributes: dict[str, str] | None = None,
+        manifest: Manifest | None = None,
         timeout: float | None = None,
     ) -> TaskView:
         """Submit a task and wait until it is settled: `submit`, then `result`, in one."""
-        receipt = await self.submit(saga, input, task=task, attributes=attributes)
+        receipt = await self.submit(
+            saga, input, task=task, attributes=attributes, manifest=manifest
+        )
         return await self.result(receipt.task, timeout=timeout)
 
     async def register(self, saga: bytes | SagaDefinition) -> SagaView:
@@ -77,42 +81,12 @@ class Client(Submissions, Reading):
         body = saga if isinstance(saga, bytes) else saga.to_json()
         return await self.ask("saga.register", body, SagaView)
 
-    async def cancel(self, task: UUID, reason: str = "", *, by: str = "") -> TaskView:
-        """Have a task compensated; Conflict, with the reason, past its pivot."""
-        request = TaskRequest(task=task, reason=reason, by=by)
-        return await self.ask("cancel", request, TaskView, repeatable=False)
-
-    async def retry(
-        self, task: UUID, step: str | None = None, *, reason: str = "", by: str = ""
-    ) -> TaskView:
-        """Give a stuck step, or all of them, another series of attempts."""
-        request = StepRequest(task=task, step=step, reason=reason, by=by)
-        return await self.ask("retry", request, TaskView, repeatable=False)
-
-    async def settle(
-        self,
-        task: UUID,
-        step: str,
-        outcome: Literal["happened", "did_not_happen"],
-        result: Any = None,
-        reason: str = "",
-        *,
-        by: str = "",
-    ) -> TaskView:
-        """State how a stuck step really ended; see `views.SettleRequest`."""
-        request = SettleRequest(
-            task=task, step=step, outcome=outcome, result=result, reason=reason, by=by
-        )
-        return await self.ask("settle", request, TaskView, repeatable=False)
-
-    async def resume(self, task: UUID, *, reason: str = "", by: str = "") -> TaskView:
-        """Let a parked task go on."""
-        request = TaskRequest(task=task, reason=reason, by=by)
-        return await self.ask("resume", request, TaskView, repeatable=False)
-
-    async def parked(self, **filters: Any) -> TaskPage:
-        """The tasks that wait for a person, newest first; filters as for `list`."""
-        return await self.ask("parked", _filtered(filters), TaskPage)
+    async def parked(
+        self, *, saga: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> WaitingPage:
+        """Everything that waits for a person, newest task first."""
+        request = WaitingRequest(saga=saga, limit=limit, cursor=cursor)
+        return await self.ask("parked", request, WaitingPage)
 
     async def list(self, **filters: Any) -> TaskPage:
         """Tasks, newest first; filters are the fields of `views.ListRequest`."""

@@ -17,6 +17,7 @@ from headway.agents import payloads, plainjson
 from headway.agents.api import Api, error_of
 from headway.agents.errors import HeadwayError, InvalidInput, Refused, Unavailable
 from headway.agents.identity import new_task_id
+from headway.agents.manifest import Manifest
 from headway.agents.messages import INLINE_MAX_BYTES, INPUT_MAX_BYTES, SPEC_VERSION
 from headway.agents.subjects import SubjectError, task_subject, token
 from headway.agents.views import SubmitManyReply, SubmitReceipt
@@ -56,6 +57,7 @@ class Submissions(Api):
         task: UUID | None = None,
         version: int | None = None,
         attributes: dict[str, str] | None = None,
+        manifest: Manifest | None = None,
     ) -> SubmitReceipt:
         """Submit and wait until a coordinator has accepted the task for good.
 
@@ -66,6 +68,8 @@ class Submissions(Api):
         request = await self._request(saga, _encode(input), task, attributes)
         if version is not None:
             request["version"] = version
+        if manifest is not None:
+            request["manifest"] = orjson.Fragment(manifest.model_dump_json())
         return await self.ask("submit", orjson.dumps(request), SubmitReceipt)
 
     async def publish(self, saga: str, input: Any, *, task: UUID | None = None) -> UUID:

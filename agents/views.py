@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
+from headway.agents.manifest import Manifest
 from pydantic import BaseModel, ConfigDict, Field
 
 TaskStatus = Literal[
@@ -32,6 +33,7 @@ PARKED: frozenset[str] = frozenset({"parked", "failed_to_compensate"})
 PAGE_LIMIT_MAX = 500
 SUBMIT_MANY_MAX = 256  # tasks in one request
 UNTYPED = "about:blank"  # RFC 9457: the problem is what its status says
+SIGNAL_ID_MAX_CHARS = 200
 WAIT_MAX_S = 5.0  # of one question for a settled task
 Number = Annotated[int, Field(ge=0, le=2_147_483_647)]  # of a version, an attempt, an epoch …
 
@@ -55,6 +57,7 @@ class SubmitRequest(_Model):
     task: UUID | None = None
     version: Number | None = None
     attributes: dict[str, str] = Field(default_factory=dict)
+    manifest: Manifest | None = None
     dataref: str = ""
     datadigest: str = ""
 
@@ -93,8 +96,12 @@ class FailureView(_Model):
 
 
 class StepView(_Model):
+    """A step. `kind` is action, approval, wait, sleep or child; `child` is the child's task."""
+
     name: str
     action: str
+    kind: str = "action"
+    child: UUID | None = None
     status: StepStatus
     attempt: int
     phase: Literal["action", "compensation"]
@@ -102,6 +109,7 @@ class StepView(_Model):
     error: FailureView | None = None
     result: Any = None
     waiting_for: str | None = None
+    progress: Any = None
     next_attempt_at: datetime | None = None
 
 
@@ -115,6 +123,8 @@ class TaskView(_Model):
     version: int
     reason: str = ""
     incident: str = ""
+    parent: UUID | None = None
+    manifest: Manifest | None = None
     created_at: datetime
     updated_at: datetime
     due_at: datetime | None = None
@@ -217,6 +227,58 @@ class SettleRequest(TaskRequest):
     step: str
     outcome: Literal["happened", "did_not_happen"]
     result: Any = None
+
+
+class ApprovalRequest(TaskRequest):
+    """approve, reject: a person's word on a step that waits for it or, with `invocation`, on the
+    call of a tool."""
+
+    step: str | None = None
+    invocation: UUID | None = None
+
+
+class SignalRequest(TaskRequest):
+    """signal: for the task's steps that wait for one of this name, now or later. One with an `id`
+    that came before changes nothing."""
+
+    name: str
+    id: str = Field(min_length=1, max_length=SIGNAL_ID_MAX_CHARS)
+    payload: Any = None
+
+
+class WaitingView(_Model):
+    """Something that waits for a person, and the actions that are open to them.
+
+    kind: parked, failed_to_compensate, approval (of a step), gate (of a tool's call) or unsettled
+    (a call of which nobody knows whether it happened). `context` is a digest of what it is about: two
+    with the same one are about the same.
+    """
+
+    task: UUID
+    saga: str
+    kind: Literal["parked", "failed_to_compensate", "approval", "gate", "unsettled"]
+    step: str = ""
+    reason: str = ""
+    since: datetime
+    actions: list[str]
+    context: str = ""
+    invocation: UUID | None = None
+    key: str = ""
+    tool: str = ""
+    details: Any = None
+
+
+class WaitingRequest(_Model):
+    saga: str | None = None
+    limit: int = Field(default=50, ge=1, le=PAGE_LIMIT_MAX)
+    cursor: str | None = None
+
+
+class WaitingPage(_Model):
+    """Newest task first. `cursor` asks for the next page; None means there is none."""
+
+    waiting: list[WaitingView]
+    cursor: str | None = None
 
 
 class ClaimRequest(_Model):

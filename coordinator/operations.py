@@ -1,4 +1,4 @@
-"""What the API can do to tasks, one method an operation: requests in, views out.
+"""Submitting tasks and claiming their commands: requests in, views out.
 
 Knows nothing of how requests travel. Refusal says no with a reason; StoreUnavailable,
 BusUnavailable and TimeoutError mean that nobody knows yet: asking again is harmless.
@@ -17,25 +17,18 @@ from headway.agents.errors import Unavailable
 from headway.agents.identity import new_task_id
 from headway.agents.payloads import PayloadLost
 from headway.agents.subjects import TOKEN
-from headway.coordinator import portraits, submissions
+from headway.coordinator import submissions
+from headway.coordinator.asking import Ask, accepted
 from headway.coordinator.errors import BusUnavailable, Refusal, StoreUnavailable
-from headway.coordinator.intake import Answer, Item
+from headway.coordinator.intake import Answer
 from headway.coordinator.presence import Roll
-from headway.coordinator.records import Loaded, NewTask
+from headway.coordinator.records import NewTask
 from headway.coordinator.serving import Serve, typed
 from headway.sagas import inputs as i
 from headway.sagas.task import Claim, Phase
 
 ATTRIBUTES_MAX = 32
 ATTRIBUTE_MAX_CHARS = 256
-
-
-class Ask(Protocol):
-    """Puts something before the engine; the future has what came of it, once it is committed."""
-
-    def __call__(
-        self, task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""
-    ) -> asyncio.Future[Answer]: ...
 
 
 class Unread(Protocol):
@@ -60,26 +53,8 @@ class Surroundings:
     jitter: Callable[[], float]
 
 
-def asking(put: Callable[[Item], None]) -> Ask:
-    """An `Ask` that hands items to `put`, which may raise."""
-
-    def ask(
-        task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""
-    ) -> asyncio.Future[Answer]:
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-
-        def settle(answer: Answer) -> None:
-            if not answered.done():
-                answered.set_result(answer)
-
-        put(Item(task, happened, settle, new=new, agent=agent, at_commit=True))
-        return answered
-
-    return ask
-
-
 class TaskOperations:
-    """What can be done to tasks."""
+    """How tasks come in, and who may work on them."""
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
@@ -89,10 +64,6 @@ class TaskOperations:
         return {
             "submit": typed(views.SubmitRequest, self.submit),
             "submit.many": typed(views.SubmitManyRequest, self.submit_many),
-            "cancel": typed(views.TaskRequest, self.cancel),
-            "retry": typed(views.StepRequest, self.retry),
-            "resume": typed(views.TaskRequest, self.resume),
-            "settle": typed(views.SettleRequest, self.settle),
             "claim": typed(views.ClaimRequest, self.claim),
         }
 
@@ -114,31 +85,6 @@ class TaskOperations:
             for each in asked
         ]
         return views.SubmitManyReply(outcomes=outcomes)
-
-    async def cancel(self, request: views.TaskRequest) -> views.TaskView:
-        return await self._change(request, i.Cancel(self._clock(), request.by, request.reason))
-
-    async def retry(self, request: views.StepRequest) -> views.TaskView:
-        happened = i.RetryStuck(self._clock(), request.by, request.reason, request.step)
-        return await self._change(request, happened)
-
-    async def resume(self, request: views.TaskRequest) -> views.TaskView:
-        return await self._change(request, i.RetryStuck(self._clock(), request.by, request.reason))
-
-    async def settle(self, request: views.SettleRequest) -> views.TaskView:
-        try:
-            plainjson.encode(request.result)
-        except plainjson.NotPlain as error:
-            raise Refusal(f"result: {error}", 422) from error
-        happened = i.Settle(
-            self._clock(),
-            request.step,
-            request.outcome,
-            request.by,
-            request.reason,
-            request.result,
-        )
-        return await self._change(request, happened)
 
     async def claim(self, request: views.ClaimRequest) -> views.ClaimReply:
         """Grant a command, unless an answer of its task is waiting to be handled: then ask
@@ -169,16 +115,11 @@ class TaskOperations:
             request.task or new_task_id(),
             request.saga,
             body,
-            submissions.digest(request.saga, content),
+            submissions.digest(request.saga, content, request.manifest),
             request.version,
             request.attributes,
+            request.manifest,
         )
-
-    async def _change(self, request: views.TaskRequest, happened: i.Input) -> views.TaskView:
-        if "\0" in request.by + request.reason:
-            raise Refusal("by, reason: a NUL character cannot be stored", 422)
-        loaded = _accepted(await self._around.ask(request.task, happened))
-        return portraits.task_view(loaded, self._around.roll.instances())
 
     async def _input(self, request: views.SubmitRequest) -> tuple[bytes, Any]:
         """The input as JSON and as a value."""
@@ -197,7 +138,7 @@ class TaskOperations:
 
 
 def _receipt(answer: Answer) -> views.SubmitReceipt:
-    loaded = _accepted(answer)
+    loaded = accepted(answer)
     return views.SubmitReceipt(
         task=loaded.id,
         saga=loaded.definition.name,
@@ -217,14 +158,6 @@ def _problem(error: Refusal | StoreUnavailable | BusUnavailable) -> views.Submit
     code = error.code if isinstance(error, Refusal) else 503
     problem = views.Problem(title="not accepted", detail=str(error), status=code)
     return views.SubmitOutcome(problem=problem)
-
-
-def _accepted(answer: Answer) -> Loaded:
-    if answer.refusal is not None:
-        raise answer.refusal
-    if answer.task is None:
-        raise Refusal("there is no such task", 404)
-    return answer.task
 
 
 def _check_attributes(attributes: dict[str, str]) -> None:

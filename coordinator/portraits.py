@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Container
 from datetime import UTC, datetime
 from typing import Any, cast
+from uuid import UUID
 
 import asyncpg
 import orjson
 from headway.agents import views
 from headway.coordinator.commands import target
+from headway.coordinator.family import child_id
 from headway.coordinator.records import Loaded
+from headway.sagas.checks import results_of
+from headway.sagas.deadlines import wakes_at
+from headway.sagas.recovery import stuck
 from headway.sagas.step import Step
-from headway.sagas.task import Phase, StepState, Task, TaskStatus
+from headway.sagas.task import StepState, Task, TaskStatus
 
 
 def task_view(loaded: Loaded, present: Container[str]) -> views.TaskView:
@@ -26,12 +32,15 @@ def task_view(loaded: Loaded, present: Container[str]) -> views.TaskView:
         version=task.version,
         reason=task.reason,
         incident=task.incident,
+        parent=None if loaded.parent is None else loaded.parent.task,
+        manifest=loaded.manifest,
         created_at=loaded.created_at,
         updated_at=loaded.updated_at,
         due_at=loaded.due_at,
         attributes=loaded.attributes,
         steps=[
-            _step_view(definition.steps[name], state, present) for name, state in task.steps.items()
+            _step_view(loaded.id, definition.steps[name], state, present)
+            for name, state in task.steps.items()
         ],
         actions=_open_actions(loaded),
     )
@@ -66,11 +75,15 @@ def saga_view(row: asyncpg.Record, *, whole: bool) -> views.SagaView:
     )
 
 
-def _step_view(step: Step, state: StepState, present: Container[str]) -> views.StepView:
+def _step_view(task: UUID, step: Step, state: StepState, present: Container[str]) -> views.StepView:
     phase = state.phase
+    has_child = step.kind == "child" and state.actions > 0
+    child = child_id(task, step.name, state.actions) if has_child else None
     return views.StepView(
         name=step.name,
         action=step.action,
+        kind=step.kind,
+        child=child,
         status=state.status.value,
         attempt=state.attempt,
         phase=cast(Any, phase.value),
@@ -81,17 +94,30 @@ def _step_view(step: Step, state: StepState, present: Container[str]) -> views.S
             else None
         ),
         result=state.result,
-        waiting_for=_waiting_for(step, state, phase, present),
+        waiting_for=_waiting_for(step, state, child, present),
+        progress=state.progress,
         next_attempt_at=_moment(state.retry_at),
     )
 
 
-def _waiting_for(step: Step, state: StepState, phase: Phase, present: Container[str]) -> str | None:
+def _waiting_for(
+    step: Step, state: StepState, child: UUID | None, present: Container[str]
+) -> str | None:
     if not state.outstanding:
         return None
-    agent = target(step, phase).partition(".")[0]
-    there = "" if agent in present else " (no instance is connected)"
-    return f"agent {agent!r}{there}"
+    match step.kind:
+        case "approval":
+            return "a person's approval"
+        case "wait":
+            return f"signal {step.waits_for!r}"
+        case "sleep":
+            return f"the time, until {_moment(wakes_at(step, state) or 0)}"
+        case "child":
+            return f"task {child}"
+        case _:
+            agent = target(step, state.phase).partition(".")[0]
+            there = "" if agent in present else " (no instance is connected)"
+            return f"agent {agent!r}{there}"
 
 
 def _moment(ms: int) -> datetime | None:
@@ -100,10 +126,60 @@ def _moment(ms: int) -> datetime | None:
 
 def _open_actions(loaded: Loaded) -> list[str]:
     task: Task = loaded.task
+    pivot = loaded.definition.pivot
+    returns = pivot is None or not task.steps[pivot].actions
+    cancel = ["cancel"] if returns else []
     if task.parked:
-        return ["retry", "resume", "settle"]
+        forward = task.status is TaskStatus.PARKED
+        return ["retry", "resume", "settle", *(cancel if forward else [])]
     if task.status is TaskStatus.RUNNING:
-        pivot = loaded.definition.pivot
-        if pivot is None or not task.steps[pivot].actions:
-            return ["cancel"]
+        return [*(["approve", "reject"] if _approvals(loaded) else []), *cancel]
     return []
+
+
+def _approvals(loaded: Loaded) -> list[str]:
+    """The steps that wait for a person's approval."""
+    return [
+        name
+        for name, state in loaded.task.steps.items()
+        if state.outstanding and loaded.definition.steps[name].kind == "approval"
+    ]
+
+
+def waiting_views(loaded: Loaded) -> list[views.WaitingView]:
+    """What of a task waits for a person, but for single calls of tools."""
+    task, found = loaded.task, []
+    if task.parked:
+        held = task.beside.hold
+        found.append(
+            views.WaitingView(
+                task=loaded.id,
+                saga=loaded.definition.name,
+                kind=cast(Any, task.status.value),
+                step=held.step if held else ", ".join(stuck(task)),
+                reason=task.reason,
+                since=loaded.updated_at,
+                actions=_open_actions(loaded),
+                context=_context(loaded, task.reason),
+            )
+        )
+    for name in _approvals(loaded):
+        found.append(
+            views.WaitingView(
+                task=loaded.id,
+                saga=loaded.definition.name,
+                kind="approval",
+                step=name,
+                reason=f"step {name!r} waits for a person's approval",
+                since=_moment(task.steps[name].dispatched_at) or loaded.updated_at,
+                actions=["approve", "reject"],
+                context=_context(loaded, name),
+            )
+        )
+    return found
+
+
+def _context(loaded: Loaded, about: str) -> str:
+    """A digest of what a person decides on: the input, the results so far, and what it is about."""
+    known = orjson.dumps([about, results_of(loaded.task)], option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(loaded.input_digest + known).hexdigest()[:16]

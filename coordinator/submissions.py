@@ -13,6 +13,7 @@ from uuid import UUID
 
 import orjson
 from headway.agents.identity import task_id_from_name, task_id_from_sequence
+from headway.agents.manifest import Manifest
 from headway.agents.messages import INPUT_MAX_BYTES
 from headway.agents.plainjson import DEPTH_MAX, NotPlain, check_depth
 from headway.agents.subjects import TOKEN, parse_task_subject
@@ -70,11 +71,12 @@ def new_task(published: Published, data: bytes, stored: Stored) -> NewTask:
     return NewTask(task, published.saga, data, digest(published.saga, content))
 
 
-def digest(saga: str, content: Any) -> bytes:
-    """What tells two submissions of one id apart: SHA-256 over the saga and the input as JSON, in a
-    form in which neither white space nor the order of keys matters."""
+def digest(saga: str, content: Any, manifest: Manifest | None = None) -> bytes:
+    """What tells two submissions of one id apart: SHA-256 over the saga, the input and the manifest
+    as JSON, in a form in which neither white space nor the order of keys matters."""
     canonical = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
-    return hashlib.sha256(saga.encode() + b"\0" + canonical).digest()
+    bounds = b"" if manifest is None else b"\0" + manifest.model_dump_json().encode()
+    return hashlib.sha256(saga.encode() + b"\0" + canonical + bounds).digest()
 
 
 def read_json(body: bytes) -> Any:

@@ -382,8 +382,8 @@ async def test_history_is_read_page_by_page(api: FakeApi, client: Client) -> Non
 async def test_each_operation_asks_what_it_says(api: FakeApi, client: Client) -> None:
     for operation in ("cancel", "retry", "settle", "resume", "get"):
         api.answers[operation] = lambda request: view()
-    for operation in ("list", "parked"):
-        api.answers[operation] = lambda request: b'{"tasks": []}'
+    api.answers["list"] = lambda request: b'{"tasks": []}'
+    api.answers["parked"] = lambda request: b'{"waiting": []}'
     saga = {"name": "refund", "version": 1, "digest": "d", "registered_at": NOW}
     for operation in ("saga.get", "saga.register"):
         api.answers[operation] = lambda request: orjson.dumps(saga)

@@ -140,13 +140,13 @@ async def test_a_failed_compensation_parks_with_the_chain_and_a_person_can_retry
         assert "undo" in view.reason or "b" in view.reason
         steps = {step.name: step.status for step in view.steps}
         assert steps == {"a": "completed", "b": "failed_to_compensate", "c": "failed"}
-        assert [row.task for row in (await client.parked()).tasks] == [receipt.task]
+        assert [each.task for each in (await client.parked()).waiting] == [receipt.task]
         assert set(view.actions) == {"retry", "resume", "settle"}
         del made.failing["undo-b"]
         await client.retry(receipt.task, "b")
         view = await client.result(receipt.task, timeout=10)
     assert view.status == "compensated"
-    assert (await client.parked()).tasks == []
+    assert (await client.parked()).waiting == []
 
 
 async def test_a_person_can_settle_a_failed_compensation_by_hand(client, nats_url):

@@ -1,0 +1,117 @@
+"""Stepping in where a person must: what can be done to a task from outside.
+
+`by` and `reason` say who asks and why; both are in the task's history. None of these is asked again
+when it may have been heard.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+from headway.agents.api import Api
+from headway.agents.entries import JournalPage, JournalSettle
+from headway.agents.views import (
+    ApprovalRequest,
+    SettleRequest,
+    SignalRequest,
+    StepRequest,
+    TaskRequest,
+    TaskView,
+)
+
+
+class Interventions(Api):
+    """Each gives the task as it is then; Conflict, with the reason, where its state forbids it."""
+
+    async def cancel(self, task: UUID, reason: str = "", *, by: str = "") -> TaskView:
+        """Have a task compensated; Conflict, with the reason, past its pivot."""
+        request = TaskRequest(task=task, reason=reason, by=by)
+        return await self.ask("cancel", request, TaskView, repeatable=False)
+
+    async def retry(
+        self, task: UUID, step: str | None = None, *, reason: str = "", by: str = ""
+    ) -> TaskView:
+        """Give a stuck step, or all of them, another series of attempts."""
+        request = StepRequest(task=task, step=step, reason=reason, by=by)
+        return await self.ask("retry", request, TaskView, repeatable=False)
+
+    async def settle(
+        self,
+        task: UUID,
+        step: str,
+        outcome: Literal["happened", "did_not_happen"],
+        result: Any = None,
+        reason: str = "",
+        *,
+        by: str = "",
+    ) -> TaskView:
+        """State how a stuck step really ended; see `views.SettleRequest`."""
+        request = SettleRequest(
+            task=task, step=step, outcome=outcome, result=result, reason=reason, by=by
+        )
+        return await self.ask("settle", request, TaskView, repeatable=False)
+
+    async def resume(self, task: UUID, *, reason: str = "", by: str = "") -> TaskView:
+        """Let a parked task go on."""
+        request = TaskRequest(task=task, reason=reason, by=by)
+        return await self.ask("resume", request, TaskView, repeatable=False)
+
+    async def approve(
+        self,
+        task: UUID,
+        step: str | None = None,
+        *,
+        invocation: UUID | None = None,
+        reason: str = "",
+        by: str = "",
+    ) -> TaskView:
+        """Approve a step that waits for that, or the call of a tool (`invocation`)."""
+        request = ApprovalRequest(task=task, step=step, invocation=invocation, reason=reason, by=by)
+        return await self.ask("approve", request, TaskView, repeatable=False)
+
+    async def reject(
+        self,
+        task: UUID,
+        step: str | None = None,
+        *,
+        invocation: UUID | None = None,
+        reason: str = "",
+        by: str = "",
+    ) -> TaskView:
+        """Reject a step that waits for approval, or the call of a tool (`invocation`)."""
+        request = ApprovalRequest(task=task, step=step, invocation=invocation, reason=reason, by=by)
+        return await self.ask("reject", request, TaskView, repeatable=False)
+
+    async def signal(
+        self, task: UUID, name: str, payload: Any = None, *, id: str = "", by: str = ""
+    ) -> TaskView:
+        """Send a signal; sent again with the same `id` it changes nothing, so this is asked until
+        it is answered."""
+        request = SignalRequest(task=task, name=name, id=id or str(uuid4()), payload=payload, by=by)
+        return await self.ask("signal", request, TaskView)
+
+    async def settle_call(
+        self,
+        task: UUID,
+        step: str,
+        key: str,
+        outcome: Literal["happened", "did_not_happen"],
+        result: Any = None,
+        reason: str = "",
+        *,
+        phase: Literal["action", "compensation"] = "action",
+        by: str = "",
+    ) -> JournalPage:
+        """State how a tool's call of which nobody knows really ended; then `resume` the task."""
+        request = JournalSettle(
+            task=task,
+            step=step,
+            phase=phase,
+            key=key,
+            outcome=outcome,
+            result=result,
+            by=by,
+            reason=reason,
+        )
+        return await self.ask("journal.settle", request, JournalPage, repeatable=False)

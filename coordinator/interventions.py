@@ -1,0 +1,116 @@
+"""What people, and programs for them, may do to tasks: requests in, the task as it is then out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+from headway.agents import plainjson, views
+from headway.agents.gates import GateDecide
+from headway.coordinator import portraits
+from headway.coordinator.asking import Ask, accepted
+from headway.coordinator.errors import Refusal
+from headway.coordinator.presence import Roll
+from headway.coordinator.records import Loaded
+from headway.coordinator.serving import Serve, typed
+from headway.sagas import inputs as i
+
+Read = Callable[[UUID], Awaitable[Loaded]]
+
+
+class Interventions:
+    def __init__(
+        self,
+        ask: Ask,
+        decide_gate: Callable[[GateDecide], Awaitable[Any]],
+        read: Read,
+        roll: Roll,
+        clock: Callable[[], int],
+    ) -> None:
+        """`decide_gate` takes a person's word on a tool's call; `read` gives a task as it is."""
+        self._ask = ask
+        self._decide_gate = decide_gate
+        self._read = read
+        self._roll = roll
+        self._clock = clock
+
+    def operations(self) -> dict[str, Serve]:
+        return {
+            "cancel": typed(views.TaskRequest, self.cancel),
+            "retry": typed(views.StepRequest, self.retry),
+            "resume": typed(views.TaskRequest, self.resume),
+            "settle": typed(views.SettleRequest, self.settle),
+            "approve": typed(views.ApprovalRequest, self.approve),
+            "reject": typed(views.ApprovalRequest, self.reject),
+            "signal": typed(views.SignalRequest, self.signal),
+        }
+
+    async def cancel(self, request: views.TaskRequest) -> views.TaskView:
+        return await self._change(request, i.Cancel(self._clock(), request.by, request.reason))
+
+    async def retry(self, request: views.StepRequest) -> views.TaskView:
+        happened = i.RetryStuck(self._clock(), request.by, request.reason, request.step)
+        return await self._change(request, happened)
+
+    async def resume(self, request: views.TaskRequest) -> views.TaskView:
+        return await self._change(request, i.RetryStuck(self._clock(), request.by, request.reason))
+
+    async def settle(self, request: views.SettleRequest) -> views.TaskView:
+        _check_json(request.result, "result")
+        happened = i.Settle(
+            self._clock(),
+            request.step,
+            request.outcome,
+            request.by,
+            request.reason,
+            request.result,
+        )
+        return await self._change(request, happened)
+
+    async def approve(self, request: views.ApprovalRequest) -> views.TaskView:
+        return await self._decide(request, approved=True)
+
+    async def reject(self, request: views.ApprovalRequest) -> views.TaskView:
+        return await self._decide(request, approved=False)
+
+    async def signal(self, request: views.SignalRequest) -> views.TaskView:
+        _check_json(request.payload, "payload")
+        if "\0" in request.name + request.id:
+            raise Refusal("name, id: a NUL character cannot be stored", 422)
+        happened = i.SignalSent(
+            self._clock(), request.name, request.id, request.payload, request.by
+        )
+        return await self._change(request, happened)
+
+    async def _decide(self, request: views.ApprovalRequest, *, approved: bool) -> views.TaskView:
+        """A person's word: on a step that waits for it, or on a tool's call."""
+        if request.invocation is not None:
+            decision = GateDecide(
+                task=request.task,
+                invocation=request.invocation,
+                decision="approved" if approved else "rejected",
+                by=request.by,
+                reason=request.reason,
+            )
+            await self._decide_gate(decision)
+            return self._view(await self._read(request.task))
+        if request.step is None:
+            raise Refusal("step: name the step, or the invocation, that waits for approval", 422)
+        happened = i.Approval(self._clock(), request.step, approved, request.by, request.reason)
+        return await self._change(request, happened)
+
+    async def _change(self, request: views.TaskRequest, happened: i.Input) -> views.TaskView:
+        if "\0" in request.by + request.reason:
+            raise Refusal("by, reason: a NUL character cannot be stored", 422)
+        return self._view(accepted(await self._ask(request.task, happened)))
+
+    def _view(self, loaded: Loaded) -> views.TaskView:
+        return portraits.task_view(loaded, self._roll.instances())
+
+
+def _check_json(value: Any, name: str) -> None:
+    try:
+        plainjson.encode(value)
+    except plainjson.NotPlain as error:
+        raise Refusal(f"{name}: {error}", 422) from error
