@@ -250,8 +250,8 @@ class WaitingView(_Model):
     """Something that waits for a person, and the actions that are open to them.
 
     kind: parked, failed_to_compensate, approval (of a step), gate (of a tool's call) or unsettled
-    (a call of which nobody knows whether it happened). `context` is a digest of what it is about: two
-    with the same one are about the same.
+    (a call of which nobody knows whether it happened). `context` is a digest of what it is about:
+    two with the same one are about the same.
     """
 
     task: UUID
