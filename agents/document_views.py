@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from headway.agents.subjects import token
+from headway.agents.subjects import SubjectError, token
 from headway.agents.views import PAGE_LIMIT_MAX, Number
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 KEY_MAX_CHARS = 512
-BY_MAX_CHARS = 200
+WHO_MAX_CHARS = 200
 BODY_MAX_BYTES = 262_144  # of a document's body as JSON: 256 KiB
 DEFINITION_MAX_BYTES = 262_144  # of a collection's definition as JSON
 STATES_MAX = 1_000
@@ -37,13 +38,21 @@ def too_large(size: int) -> str:
 
 def _without_nul(text: str) -> str:
     if "\0" in text:
-        raise ValueError("a NUL character cannot be stored")
+        raise PydanticCustomError("nul", "a NUL character cannot be stored")
     return text
 
 
-Text = Annotated[str, AfterValidator(_without_nul)]
-Name = Annotated[str, AfterValidator(token)]
-Key = Annotated[Text, Field(min_length=1, max_length=KEY_MAX_CHARS)]
+def _token(text: str) -> str:
+    try:
+        return token(text)
+    except SubjectError as error:
+        raise PydanticCustomError("token", "{reason}", {"reason": str(error)}) from error
+
+
+Name = Annotated[str, AfterValidator(_token)]
+Key = Annotated[str, Field(min_length=1, max_length=KEY_MAX_CHARS), AfterValidator(_without_nul)]
+KeyPart = Annotated[str, Field(max_length=KEY_MAX_CHARS), AfterValidator(_without_nul)]
+Who = Annotated[str, Field(max_length=WHO_MAX_CHARS), AfterValidator(_without_nul)]
 States = Annotated[list[str], Field(max_length=STATES_MAX)]
 Revision = Annotated[int, Field(ge=0, le=REVISION_MAX)]
 
@@ -99,9 +108,9 @@ class _Write(_OfDocument):
 
     expected: Number | None
     operation: UUID | None = None
-    by: Text = Field(default="", max_length=BY_MAX_CHARS)
+    by: Who = ""
     task: UUID | None = None
-    step: Text = Field(default="", max_length=BY_MAX_CHARS)
+    step: Who = ""
 
 
 class DocumentPut(_Write):
@@ -156,8 +165,8 @@ class Document(_OfDocument):
 class DocumentList(_OfCollection):
     """document.list: keys that begin with `prefix`, in the order of their UTF-8 bytes."""
 
-    prefix: Text = Field(default="", max_length=KEY_MAX_CHARS)
-    after: Text = Field(default="", max_length=KEY_MAX_CHARS)
+    prefix: KeyPart = ""
+    after: KeyPart = ""
     limit: int = Field(default=PAGE_LIMIT_MAX, ge=1, le=PAGE_LIMIT_MAX)
 
 
