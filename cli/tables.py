@@ -65,14 +65,14 @@ def task(view: TaskView) -> RenderableType:
 def change(view: TaskView) -> RenderableType:
     """One line about a task that is being watched."""
     line = Text(f"{_moment(view.updated_at)}  ")
-    line.append_text(_status(view.status))
+    line.append_text(status_text(view.status))
     busy = [
         f"{step.name} {step.status}"
         for step in view.steps
         if step.status in {"scheduled", "compensating", "unknown"}
     ]
     line.append(f"  {', '.join(busy)}" if busy else "")
-    line.append(f"  {_cut(view.reason, REASON_CHARACTERS_MAX)}" if view.reason else "")
+    line.append(f"  {cut(view.reason, REASON_CHARACTERS_MAX)}" if view.reason else "")
     return line
 
 
@@ -88,10 +88,10 @@ def tasks(page: TaskPage) -> RenderableType:
         table.add_row(
             Text(str(row.task), no_wrap=True),
             Text(f"{row.saga} v{row.saga_version}"),
-            _status(row.status),
+            status_text(row.status),
             Text(_moment(row.created_at), no_wrap=True),
             Text(_age(row), no_wrap=True),
-            Text(_cut(row.reason, REASON_CHARACTERS_MAX)),
+            Text(cut(row.reason, REASON_CHARACTERS_MAX)),
         )
     if page.cursor is None:
         return table
@@ -162,13 +162,13 @@ def outcomes(counts: dict[str, int]) -> RenderableType:
     """How many tasks ended how."""
     table = _table("outcome", "tasks")
     for status, count in sorted(counts.items()):
-        table.add_row(_status(status), Text(str(count), justify="right"))
+        table.add_row(status_text(status), Text(str(count), justify="right"))
     return table
 
 
 def _headline(view: TaskView) -> Text:
     line = Text(f"{view.task}  {view.saga} v{view.saga_version}  ")
-    line.append_text(_status(view.status))
+    line.append_text(status_text(view.status))
     line.append(f"  since {_moment(view.updated_at)}")
     if view.due_at is not None and not view.settled:
         line.append(f", next look {_moment(view.due_at)}", style="dim")
@@ -192,7 +192,7 @@ def _steps(steps: Iterable[StepView]) -> Table:
         table.add_row(
             Text(step.name),
             Text(str(step.compensation) if undoing else step.action),
-            _status(step.status),
+            status_text(step.status),
             Text(str(step.attempt) if step.attempt else "", justify="right"),
             Text(_remarks(step)),
         )
@@ -207,14 +207,15 @@ def _remarks(step: StepView) -> str:
         remarks.append(f"waits for {step.waiting_for}")
     if step.next_attempt_at is not None:
         remarks.append(f"next attempt {_moment(step.next_attempt_at)}")
-    return _cut("; ".join(remarks), REASON_CHARACTERS_MAX)
+    return cut("; ".join(remarks), REASON_CHARACTERS_MAX)
 
 
 def _details(entry: HistoryEntry) -> str:
-    return _cut(orjson.dumps(entry.data).decode() if entry.data else "", DETAIL_CHARACTERS_MAX)
+    return cut(orjson.dumps(entry.data).decode() if entry.data else "", DETAIL_CHARACTERS_MAX)
 
 
-def _status(status: str) -> Text:
+def status_text(status: str) -> Text:
+    """A status, or a kind of waiting, in its colour."""
     return Text(status.replace("_", " "), style=_STYLES.get(status, ""), no_wrap=True)
 
 
@@ -225,7 +226,11 @@ def _moment(at: datetime) -> str:
 def _age(row: TaskRow) -> str:
     """How long the task took, or how old it is by now."""
     until = row.updated_at if row.status in {"succeeded", "compensated"} else datetime.now(UTC)
-    seconds = max(0.0, (until - row.created_at).total_seconds())
+    return elapsed(max(0.0, (until - row.created_at).total_seconds()))
+
+
+def elapsed(seconds: float) -> str:
+    """A time span in the units that people think in."""
     if seconds < MINUTE_S:
         return f"{seconds:.1f} s"
     if seconds < HOUR_S:
@@ -235,7 +240,8 @@ def _age(row: TaskRow) -> str:
     return f"{seconds // DAY_S:.0f} d {seconds % DAY_S // HOUR_S:.0f} h"
 
 
-def _cut(text: str, characters_max: int) -> str:
+def cut(text: str, characters_max: int) -> str:
+    """On one line, without control characters, and not longer than that."""
     shown = printable(text)
     return shown if len(shown) <= characters_max else f"{shown[: characters_max - 1]}…"
 

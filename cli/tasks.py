@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 from headway.agents.client import Client
 from headway.agents.views import PAGE_LIMIT_MAX, History, TaskStatus, TaskView
-from headway.cli import output, tables
+from headway.cli import output, tables, waiting
 from headway.cli.failures import BadInput, Exit
 from headway.cli.parsing import attributes_from
 from headway.cli.terminal import Terminal, command
@@ -108,11 +108,12 @@ def parked(
     limit: Limit = PAGE,
     cursor: Cursor = None,
 ) -> None:
-    """List the tasks that wait for a person, with their reasons."""
+    """List all that waits for a person: why, since when, and what to type about it."""
     page = terminal.ask(lambda client: client.parked(saga=saga, limit=limit, cursor=cursor))
-    terminal.show(page, tables.tasks)
-    if page.tasks and not terminal.as_json:
-        output.narrate("`headway status TASK` shows one of them and what is open to you.")
+    if not page.waiting and page.cursor is None and not terminal.as_json:
+        output.narrate("nothing waits for a person")
+        return
+    terminal.show(page, waiting.queue)
 
 
 def exit_by_outcome(statuses: list[TaskStatus]) -> None:
