@@ -25,7 +25,8 @@ from headway.agents.document_views import BODY_MAX_BYTES, DocumentChange, Transi
 from headway.agents.documents import Documents, VersionConflict
 from headway.coordinator.document_writes import DocumentWrites
 from headway.coordinator.documenting import Write
-from headway.coordinator.errors import StoreRefused
+from headway.coordinator.errors import Refusal, StoreRefused
+from headway.coordinator.queries import QUERIES
 from headway.coordinator.rulebook import Rulebook
 from headway.coordinator.store import Store
 from pydantic import BaseModel
@@ -453,6 +454,47 @@ async def test_a_write_that_postgresql_refuses_takes_no_other_with_it(place, not
     assert str(answers.pop(2)) == "DataError: it tastes bad"
     assert [answer.written.version for answer in answers] == [1, 1, 1]
     assert len(told) == 3
+
+
+async def test_rules_that_change_while_a_write_is_decided_hold_for_it(place, notes):
+    class Late(Store):
+        async def fetch(self, name, *arguments):
+            if name == "write_documents" and not stricter:
+                stricter.append(await place.docs.collection(notes, schema=SCHEMA))
+            return await super().fetch(name, *arguments)
+
+    store, stricter = Late(place.postgres_url), []
+    writes = DocumentWrites(store, Rulebook(store), lambda *_: None, int)
+    with pytest.raises(Refusal) as caught:
+        await writes.write(Write(notes, "a", 0, body=b"{}", value={}))
+    await store.close()
+    assert caught.value.reason == (
+        f"document 'a' does not fit collection '{notes}': body: \"total\" is a required property"
+    )
+
+
+async def test_whoever_writes_to_a_collection_waits_for_who_is_writing_to_it(place, notes):
+    """So that no revision becomes visible after a later one, and a watch misses none."""
+    one = await asyncpg.connect(place.postgres_url)
+    transaction = one.transaction()
+    await transaction.start()
+    document = ([notes], ["a"], [0], [1], ["1"], ["digest"])
+    who = ([None], [""], [None], [""])
+    await one.fetch(QUERIES["write_documents"], [notes], [1], *document, *who, 1)
+    other = asyncio.create_task(place.docs.put(notes, "b", 2, expected=0))
+
+    async def waits() -> bool:
+        [row] = await place.fetch("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(row["count"])
+
+    await eventually(waits, what="a write that waits")
+    assert not other.done()
+    await transaction.commit()
+    await one.close()
+    await other
+    watch = place.docs.watch(notes)
+    assert [(await anext(watch)).key, (await anext(watch)).key] == ["a", "b"]
+    await watch.aclose()
 
 
 async def test_keys_are_listed_by_prefix_in_the_order_of_their_bytes_a_page_at_a_time(docs, notes):
