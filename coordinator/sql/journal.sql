@@ -163,7 +163,8 @@ GROUP BY task_id;
 
 -- name: unsettled_intents
 -- The calls of these tasks whose end nobody knows, in the order in which they were begun.
-SELECT e.task_id, e.step, e.phase, e.key, e.tool, e.agent, e.at, e.data
+SELECT e.task_id, e.step, e.phase, e.key, e.tool, e.meta ->> 'arguments_digest' AS arguments_digest,
+       e.agent, e.at, e.data
 FROM headway.journals AS h
 CROSS JOIN LATERAL json_each(h.unsettled) AS u
 JOIN headway.journal_entries AS e
