@@ -10,7 +10,7 @@ from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from headway.agents.api import Api
-from headway.agents.entries import JournalPage, JournalSettle
+from headway.agents.entries import JournalAppended, JournalSettle
 from headway.agents.views import (
     ApprovalRequest,
     SettleRequest,
@@ -102,7 +102,7 @@ class Interventions(Api):
         *,
         phase: Literal["action", "compensation"] = "action",
         by: str = "",
-    ) -> JournalPage:
+    ) -> JournalAppended:
         """State how a tool's call of which nobody knows really ended; then `resume` the task."""
         request = JournalSettle(
             task=task,
@@ -114,4 +114,4 @@ class Interventions(Api):
             by=by,
             reason=reason,
         )
-        return await self.ask("journal.settle", request, JournalPage, repeatable=False)
+        return await self.ask("journal.settle", request, JournalAppended, repeatable=False)

@@ -12,6 +12,8 @@ from datetime import datetime
 from uuid import UUID
 
 from headway.agents.api import Api
+from headway.agents.auditing import AUDIT_PAGE_MAX, AuditEntry, AuditPage, AuditRequest
+from headway.agents.entries import Entry, JournalPage, JournalRead, Phase
 from headway.agents.errors import InvalidInput, NotFound, Unavailable
 from headway.agents.messages import describe
 from headway.agents.news import SETTLED, is_any, news_of, wait_for
@@ -65,6 +67,37 @@ class Reading(Api):
             entries += page.entries
             if not page.more or not page.entries:
                 return entries
+
+    async def journal(self, task: UUID, step: str, phase: Phase = "action") -> AsyncIterator[Entry]:
+        """What the agents of a step did, call by call, oldest first."""
+        request = JournalRead(task=task, step=step, phase=phase)
+        while True:
+            page = await self.ask("journal.read", request, JournalPage)
+            for entry in page.entries:
+                yield entry
+            if not page.more or not page.entries:
+                return
+            request = request.model_copy(update={"after": page.entries[-1].seq})
+
+    async def audit(
+        self,
+        task: UUID | None = None,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> AsyncIterator[AuditEntry]:
+        """Who did what, when and why, oldest first; of one task, or of all. See `AuditRequest`."""
+        try:
+            request = AuditRequest(task=task, since=since, until=until, limit=AUDIT_PAGE_MAX)
+        except ValidationError as error:
+            raise InvalidInput(describe(error)) from error
+        while True:
+            page = await self.ask("audit", request, AuditPage)
+            for entry in page.entries:
+                yield entry
+            if not page.more:
+                return
+            request = request.model_copy(update={"after": page.cursor})
 
     async def watch(self, task: UUID) -> AsyncIterator[TaskView]:
         """The task now and after each change, until it is settled (ended, or parked).

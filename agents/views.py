@@ -262,6 +262,7 @@ class WaitingView(_Model):
     since: datetime
     actions: list[str]
     context: str = ""
+    phase: Literal["action", "compensation"] = "action"
     invocation: UUID | None = None
     key: str = ""
     tool: str = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 import orjson
@@ -77,7 +76,7 @@ def _headline(waiting: WaitingView) -> Text:
 
 def _call(waiting: WaitingView) -> str:
     """The tool and what it is called with."""
-    arguments = _about(waiting).get("arguments")
+    arguments = waiting.details
     shown = "" if arguments is None else f": {orjson.dumps(arguments).decode()}"
     return f"{waiting.tool} (call {waiting.key}){shown}"
 
@@ -90,9 +89,5 @@ def _offered(waiting: WaitingView, action: str) -> str:
         step=step,
         invocation=waiting.invocation if action in ("approve", "reject") else None,
         key=waiting.key if action == "settle" else "",
-        phase=str(_about(waiting).get("phase", "action")),
+        phase=waiting.phase,
     )
-
-
-def _about(waiting: WaitingView) -> dict[str, Any]:
-    return waiting.details if isinstance(waiting.details, dict) else {}
