@@ -134,8 +134,7 @@ class GateDecide(_Model):
 
 
 class GateView(_Model):
-    """A gate as people see it: one invocation of one sensitive tool. `arguments` are those in the
-    journal, unless they are large."""
+    """A gate as people see it: one invocation of one sensitive tool."""
 
     task: UUID
     step: str
@@ -144,7 +143,6 @@ class GateView(_Model):
     key: str
     tool: str
     arguments_digest: str
-    arguments: Any = None
     status: Literal["open", "waiting", "approved", "rejected"]
     since: datetime
     by: str = ""

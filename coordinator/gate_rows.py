@@ -8,7 +8,10 @@ from typing import Any
 import asyncpg
 import orjson
 from headway.agents.gates import Gate, GateRequest, GateView
+from headway.agents.views import WaitingView
 from headway.coordinator.gating import Call, Kept
+
+CONTEXT_CHARS = 16  # of a digest, in lists
 
 _OF_REQUEST = {"phase", "attempt", "epoch", "key", "invocation", "arguments_digest"}
 _OF_VIEW = {"phase", "key", "invocation", "arguments_digest"}
@@ -32,7 +35,6 @@ def kept_of(rows: Sequence[asyncpg.Record]) -> Kept | None:
 
 def view_of(row: asyncpg.Record) -> GateView:
     """A gate as people see it."""
-    arguments = row.get("arguments")
     return GateView(
         task=row["task_id"],
         step=row["step"],
@@ -41,12 +43,31 @@ def view_of(row: asyncpg.Record) -> GateView:
         key=row["key"],
         tool=row["tool"],
         arguments_digest=row["arguments_digest"],
-        arguments=None if arguments is None else orjson.loads(arguments),
         status=row["status"],
         since=row["since"],
         by=row["decided_by"],
         reason=row["reason"],
         decided_at=row["decided_at"],
+    )
+
+
+def waiting_of(row: asyncpg.Record) -> WaitingView:
+    """A call in the list of what waits for a person; with its arguments, unless they are large."""
+    tool, arguments = row["tool"], row["arguments"]
+    return WaitingView(
+        task=row["task_id"],
+        saga=row["saga"],
+        kind="gate",
+        step=row["step"],
+        phase=row["phase"],
+        reason=f"a call of tool {tool!r} waits for a person's approval",
+        since=row["since"],
+        actions=["approve", "reject"],
+        context=row["arguments_digest"][:CONTEXT_CHARS],
+        invocation=row["invocation"],
+        key=row["key"],
+        tool=tool,
+        details=None if arguments is None else orjson.loads(arguments),
     )
 
 

@@ -18,6 +18,7 @@ import orjson
 from headway.agents import gates as g
 from headway.agents.news import SETTLED, news_of, wait_for
 from headway.agents.subjects import feed_subject
+from headway.agents.views import PAGE_LIMIT_MAX, WaitingView
 from headway.agents.wire import Wire
 from headway.coordinator import gate_rows, gating
 from headway.coordinator.errors import Refusal
@@ -111,10 +112,12 @@ class Gates:
         """What tokens are checked with."""
         return (await self._signing.key()).keys
 
-    async def waiting(self, limit: int) -> list[g.GateView]:
-        """Calls that wait for a person, and that their task still wants; longest first."""
-        rows = await self._store.fetch("waiting_gates", limit, ARGUMENTS_MAX_BYTES)
-        return [gate_rows.view_of(row) for row in rows]
+    async def waiting(self, saga: str | None) -> list[WaitingView]:
+        """Calls that wait for a person, and that their task still wants; longest first, at most
+        PAGE_LIMIT_MAX."""
+        arguments = saga, PAGE_LIMIT_MAX, ARGUMENTS_MAX_BYTES
+        rows = await self._store.fetch("waiting_gates", *arguments)
+        return [gate_rows.waiting_of(row) for row in rows]
 
     async def _reply(self, request: g.GateRequest) -> g.GateReply:
         """As things stand now, without waiting."""

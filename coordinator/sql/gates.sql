@@ -129,18 +129,19 @@ SELECT task_id, invocation, step, phase, key, tool, arguments_digest, status, si
 FROM decided;
 
 -- name: waiting_gates
--- Calls that wait for a person and that their task still wants, longest first, at most $1; with
--- their arguments, up to $2 bytes.
-SELECT g.task_id, g.invocation, g.step, g.phase, g.key, g.tool, g.arguments_digest, g.status,
-       g.since, g.decided_at, g.decided_by, g.reason, i.data AS arguments
+-- Calls that wait for a person and that their task still wants, of saga $1 (null: any), longest
+-- first, at most $2; with their arguments, if those have no more than $3 bytes.
+SELECT g.task_id, g.invocation, g.step, g.phase, g.key, g.tool, g.arguments_digest, g.since, t.saga,
+       i.data AS arguments
 FROM headway.gates AS g
 JOIN headway.tasks AS t ON t.id = g.task_id
 LEFT JOIN headway.journals AS h
     ON h.task_id = g.task_id AND h.step = g.step AND h.phase = g.phase
 LEFT JOIN headway.journal_entries AS i
     ON i.task_id = h.task_id AND i.step = h.step AND i.phase = h.phase
-    AND i.seq = (h.unsettled -> g.key ->> 'seq')::integer AND i.bytes <= $2::integer
+    AND i.seq = (h.unsettled -> g.key ->> 'seq')::integer AND i.bytes <= $3::integer
 WHERE g.status = 'waiting'
+  AND ($1::text IS NULL OR t.saga = $1::text)
   AND (
         (g.phase = 'action' AND t.status = 'running')
         OR (g.phase = 'compensation' AND t.status = 'compensating')
@@ -148,7 +149,7 @@ WHERE g.status = 'waiting'
   AND replace(t.state::text, '\u0000', '')::json -> 'steps' -> g.step ->> 'status'
     = CASE g.phase WHEN 'action' THEN 'scheduled' ELSE 'compensating' END
 ORDER BY g.since, g.task_id, g.invocation
-LIMIT $1;
+LIMIT $2;
 
 -- name: ensure_gate_partitions
 SELECT headway.ensure_gate_partitions(to_timestamp($1::bigint / 1000.0), 2) AS made;
