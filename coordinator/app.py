@@ -21,31 +21,25 @@ from uuid import UUID, uuid4
 import uvloop
 from headway.agents import subjects
 from headway.agents.connection import Connection, connect
-from headway.agents.gates import GateDecide
 from headway.agents.news import is_settled, news_of
 from headway.agents.pull import Pull
 from headway.agents.reading import Health
-from headway.agents.views import WaitingView
 from headway.coordinator.api import Api
 from headway.coordinator.asking import asking
-from headway.coordinator.audits import Audits
 from headway.coordinator.batches import Batches
 from headway.coordinator.bus import Bus
 from headway.coordinator.catalogue import Catalogue
 from headway.coordinator.clock import now_ms
 from headway.coordinator.engine import Engine
-from headway.coordinator.errors import CoordinatorError, Refusal, SchemaMismatch
+from headway.coordinator.errors import CoordinatorError, SchemaMismatch
 from headway.coordinator.family import Family
 from headway.coordinator.housekeeping import Housekeeping
 from headway.coordinator.inlets import Inlets
 from headway.coordinator.intake import Answer, Intake, Item, nobody_waits
-from headway.coordinator.interventions import Interventions
-from headway.coordinator.journal import Journal
-from headway.coordinator.lookups import Lookups
-from headway.coordinator.operations import Surroundings, TaskOperations
 from headway.coordinator.presence import Roll
-from headway.coordinator.records import Loaded, NewTask
+from headway.coordinator.records import NewTask
 from headway.coordinator.schemas import InputCheck
+from headway.coordinator.services import Parts, services
 from headway.coordinator.settings import Settings
 from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
@@ -121,28 +115,19 @@ class Coordinator:
         self._ask = asking(self._batches.ask)
         inlets = Inlets(bus, put, wire.publish, now_ms, self._rng)
         catalogue = Catalogue(store, topology, roll, now_ms)
-        around = Surroundings(
-            self._ask,
-            topology.unread,
-            bus.fetch_payload,
+        parts = Parts(
+            connection,
+            store,
+            topology,
+            bus,
             roll,
-            now_ms,
+            settled,
+            catalogue,
+            self._ask,
+            self._guard,
             self._jitter,
         )
-        lookups = Lookups(store, settled, roll, now_ms, self._calls)
-        journal = Journal(store, self._guard, now_ms)
-        self._api = Api(
-            connection,
-            {
-                **TaskOperations(around).operations(),
-                **lookups.operations(),
-                **Interventions(self._ask, self._no_gate, self._read, roll, now_ms).operations(),
-                **catalogue.operations(),
-                **journal.operations(),
-                **Audits(store).operations(),
-                "health": self._health,
-            },
-        )
+        self._api = Api(connection, {**services(parts), "health": self._health})
         self._housekeeping = Housekeeping(self.id, store, topology, catalogue, sweep, inlets, roll)
         wire.on_reconnect(self._housekeeping.nats_was_away)
         self._pulls = [
@@ -180,18 +165,6 @@ class Coordinator:
     def _guard(self, task: UUID, step: str, kind: str, reason: str) -> None:
         """A guard stopped a step: its task is held, whatever its agent says."""
         self._intake.put(Item(task, Guarded(now_ms(), step, kind, reason), nobody_waits))
-
-    async def _read(self, task: UUID) -> Loaded:
-        found = (await self._store.read([task])).get(task)
-        if found is None:
-            raise Refusal(f"there is no task {task}", 404)
-        return found
-
-    async def _calls(self, _saga: str | None) -> list[WaitingView]:
-        return []
-
-    async def _no_gate(self, request: GateDecide) -> None:
-        raise Refusal(f"task {request.task} asked for no call {request.invocation}", 404)
 
     async def _tell(self, task: UUID, happened: Input, new: NewTask | None) -> Answer:
         return await self._ask(task, happened, new=new)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
@@ -19,9 +19,6 @@ from headway.coordinator.store import Store
 OPEN_STATUSES = frozenset({"running", "compensating", "parked", "failed_to_compensate"})
 
 
-Calls = Callable[[str | None], Awaitable[list[views.WaitingView]]]
-
-
 class Lookups:
     """Answers from the store, and for what ended a moment ago from memory."""
 
@@ -31,20 +28,16 @@ class Lookups:
         settled: Settled,
         roll: Roll,
         clock: Callable[[], int],
-        calls: Calls,
     ) -> None:
-        """`calls` gives the single calls of tools that wait for a person, of one saga or all."""
         self._store = store
         self._settled = settled
         self._roll = roll
         self._clock = clock
-        self._calls = calls
 
     def operations(self) -> dict[str, Serve]:
         return {
             "get": typed(views.GetRequest, self.get),
             "list": typed(views.ListRequest, self.list),
-            "parked": typed(views.WaitingRequest, self.parked),
             "history": typed(views.HistoryRequest, self.history),
         }
 
@@ -63,7 +56,7 @@ class Lookups:
         name = "list_open_tasks" if statuses and set(statuses) <= OPEN_STATUSES else "list_tasks"
         rows = await self._store.fetch(
             name,
-            _cursor(request.cursor),
+            read_cursor(request.cursor),
             statuses,
             request.saga,
             orjson.dumps(request.attributes).decode(),
@@ -74,21 +67,6 @@ class Lookups:
         page = [portraits.row_view(row) for row in rows[: request.limit]]
         more = len(rows) > request.limit
         return views.TaskPage(tasks=page, cursor=str(page[-1].task) if more else None)
-
-    async def parked(self, request: views.WaitingRequest) -> views.WaitingPage:
-        """Everything that waits for a person. Calls of tools come with the first page."""
-        cursor = _cursor(request.cursor)
-        rows = await self._store.fetch(
-            "list_waiting_tasks", cursor, request.saga, request.limit + 1
-        )
-        ids = [row["id"] for row in rows[: request.limit]]
-        tasks = await self._store.read(ids)
-        waiting = [] if cursor else await self._calls(request.saga)
-        for task in ids:
-            if task in tasks:  # else it was removed meanwhile
-                waiting += portraits.waiting_views(tasks[task])
-        more = len(rows) > request.limit
-        return views.WaitingPage(waiting=waiting, cursor=str(ids[-1]) if more else None)
 
     async def history(self, request: views.HistoryRequest) -> views.History:
         rows = await self._store.fetch("history", request.task, request.after, request.limit + 1)
@@ -102,7 +80,8 @@ class Lookups:
         return just_ended or (await self._store.read([task])).get(task)
 
 
-def _cursor(cursor: str | None) -> UUID | None:
+def read_cursor(cursor: str | None) -> UUID | None:
+    """The task that a page's cursor stands for; Refusal if it is none."""
     if cursor is None:
         return None
     try:

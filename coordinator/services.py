@@ -1,0 +1,75 @@
+"""All that the API offers, wired by hand from what a coordinator has."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from headway.agents.connection import Connection
+from headway.coordinator.asking import Ask
+from headway.coordinator.audits import Audits
+from headway.coordinator.bus import Bus
+from headway.coordinator.catalogue import Catalogue
+from headway.coordinator.clock import now_ms
+from headway.coordinator.documents import Documents
+from headway.coordinator.errors import Refusal
+from headway.coordinator.gates import Gates
+from headway.coordinator.interventions import Interventions
+from headway.coordinator.journal import Hold, Journal
+from headway.coordinator.lookups import Lookups
+from headway.coordinator.operations import Surroundings, TaskOperations
+from headway.coordinator.presence import Roll
+from headway.coordinator.records import Loaded
+from headway.coordinator.serving import Serve
+from headway.coordinator.settled import Settled
+from headway.coordinator.signing import Signing
+from headway.coordinator.store import Store
+from headway.coordinator.topology import Topology
+from headway.coordinator.waitinglist import WaitingList
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a coordinator has that its services need."""
+
+    connection: Connection
+    store: Store
+    topology: Topology
+    bus: Bus
+    roll: Roll
+    settled: Settled
+    catalogue: Catalogue
+    ask: Ask
+    hold: Hold
+    jitter: Callable[[], float]
+
+
+def services(parts: Parts) -> dict[str, Serve]:
+    """Every operation, by name."""
+    store, roll, wire = parts.store, parts.roll, parts.connection.wire
+    gates = Gates(store, Signing(store, now_ms), wire, now_ms)
+    around = Surroundings(
+        parts.ask, parts.topology.unread, parts.bus.fetch_payload, roll, now_ms, parts.jitter
+    )
+    return {
+        **TaskOperations(around).operations(),
+        **Lookups(store, parts.settled, roll, now_ms).operations(),
+        **Interventions(parts.ask, gates.decide, _reading(store), roll, now_ms).operations(),
+        **WaitingList(store, gates.waiting).operations(),
+        **parts.catalogue.operations(),
+        **Journal(store, parts.hold, now_ms).operations(),
+        **gates.operations(),
+        **Documents(store, wire.publish, now_ms).operations(),
+        **Audits(store).operations(),
+    }
+
+
+def _reading(store: Store) -> Callable[[UUID], Awaitable[Loaded]]:
+    async def read(task: UUID) -> Loaded:
+        found = (await store.read([task])).get(task)
+        if found is None:
+            raise Refusal(f"there is no task {task}", 404)
+        return found
+
+    return read
