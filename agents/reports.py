@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from headway.agents.errors import InvalidInput, Reject, Retry
+from headway.agents.errors import Halted, InvalidInput, Reject, Retry, ToolFailed
 from headway.agents.messages import Command, Event, EventData, EventType, FailureData, Phase
 from headway.agents.payloads import PayloadLost
 
@@ -54,13 +54,17 @@ def unusable(error: InvalidInput | PayloadLost) -> EventData:
 
 
 def failure_of(error: BaseException) -> EventData:
-    """What an exception of a handler means: refused, later please, or a fault."""
+    """What an exception of a handler means: refused, later please, halted, or a fault."""
     if isinstance(error, Reject):
         return failure(_short(error.kind), error.reason, retryable=False, no_effect=True)
     if isinstance(error, Retry):
         after_ms = -1 if error.after is None else max(0, math.ceil(error.after * 1000))
         data = FailureData("Retry", _short(error.reason), retryafterms=after_ms)
         return EventData(error=data)
+    if isinstance(error, Halted):
+        return EventData(error=FailureData(_short(error.kind), _short(error.reason), hold=True))
+    if isinstance(error, ToolFailed):  # not retryable: another attempt would find the same end
+        return failure(_short(error.kind), str(error), retryable=error.retryable)
     return failure(type(error).__name__, str(error), retryable=True)
 
 

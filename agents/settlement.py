@@ -1,8 +1,8 @@
 """A delivered command until it is settled: its event is stored first, then it is acked.
 
-What always holds: +ACK only after the stream confirmed the event, or when nobody wants one; at
-most one event ends an attempt; an event that is not confirmed is stored again until it is,
-while +WPI keeps the command with us.
+What always holds: +ACK only after the stream confirmed the event, or when nobody wants one; no
+answer at all for a command that another worker has now; at most one event ends an attempt; an
+event that is not confirmed is stored again until it is, while +WPI keeps the command with us.
 """
 
 from __future__ import annotations
@@ -60,6 +60,10 @@ class Settlement:
         """Ack without an event: nobody wants one."""
         self._settle(ACK)
 
+    def abandon(self) -> None:
+        """Say nothing: another worker has the command, and an ack would take it from that one."""
+        self._settle(b"")
+
     def hand_back(self) -> None:
         """Give the command to whoever pulls next, at once."""
         self._settle(NAK)
@@ -81,7 +85,7 @@ class Settlement:
         if self.settled:
             return
         self.settled = True
-        if not self._wire.closed:
+        if answer and not self._wire.closed:
             self._wire.publish(self._delivery.reply, answer)
         on_settled, self._on_settled = self._on_settled, None  # or it is garbage in a cycle
         if on_settled is not None:

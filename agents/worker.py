@@ -120,8 +120,7 @@ class Worker:
         if not rest:
             return
         _log.warning("agent %s: %d commands handed back", self._agent.name, len(rest))
-        for attempt in rest:
-            attempt.hand_back()
+        await asyncio.gather(*(attempt.hand_back() for attempt in rest))
         await asyncio.wait({attempt.work for attempt in rest}, timeout=CLEAN_UP_S)
 
     def _free(self) -> int:
