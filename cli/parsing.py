@@ -24,6 +24,16 @@ def json_from(text: str | None, what: str) -> Any:
         raise BadInput(f"{what} is not JSON: {error}") from None
 
 
+def json_in(path: Path) -> Any:
+    """The JSON value that a file holds."""
+    try:
+        return orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from None
+    except orjson.JSONDecodeError as error:
+        raise BadInput(f"{path} is not JSON: {error}") from None
+
+
 def attributes_from(pairs: Sequence[str] | None) -> dict[str, str]:
     """A mapping from KEY=VALUE arguments."""
     attributes = {}
