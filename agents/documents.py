@@ -220,7 +220,7 @@ class Documents(Api):
     async def list(
         self, collection: str, prefix: str = "", *, after: str = "", limit: int | None = None
     ) -> DocumentPage:
-        """The keys that begin with `prefix`, a page at a time, in the order of their UTF-8 bytes."""
+        """Keys that begin with `prefix`, a page at a time, in the order of their UTF-8 bytes."""
         fields: dict[str, Any] = {} if limit is None else {"limit": limit}
         request = _made(DocumentList, collection=collection, prefix=prefix, after=after, **fields)
         return await self.ask("document.list", request, DocumentPage)
