@@ -95,6 +95,13 @@ class FailureView(_Model):
     message: str
 
 
+class UsageView(_Model):
+    """What a task's model calls have used so far: tokens in and out together, and US dollars."""
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
 class StepView(_Model):
     """A step. `kind` is action, approval, wait, sleep or child; `child` is the child's task."""
 
@@ -114,7 +121,8 @@ class StepView(_Model):
 
 
 class TaskView(_Model):
-    """A task as a person or a program sees it. `actions` are the ones open to a person now."""
+    """A task as a person or a program sees it. `actions` are the ones open to a person now; `usage`
+    is told by `get`, of a task with a manifest."""
 
     task: UUID
     saga: str
@@ -125,6 +133,7 @@ class TaskView(_Model):
     incident: str = ""
     parent: UUID | None = None
     manifest: Manifest | None = None
+    usage: UsageView | None = None
     created_at: datetime
     updated_at: datetime
     due_at: datetime | None = None

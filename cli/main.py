@@ -10,7 +10,9 @@ import typer
 from headway.cli import (
     agents,
     doctor,
+    documents,
     interventions,
+    logs,
     output,
     sagas,
     servers,
@@ -36,7 +38,10 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(shared_flags)
-    for group in (servers, submissions, tasks, interventions, sagas, agents, doctor):
+    for group in (
+        *(servers, submissions, tasks, interventions, logs),
+        *(documents, sagas, agents, doctor),
+    ):
         group.add_to(app)
     command(app, PANEL, flags=("json",))(version)
     return app

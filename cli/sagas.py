@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from headway.agents.client import Client
 from headway.agents.views import SagaList
-from headway.cli import tables
+from headway.cli import plans
 from headway.cli.failures import BadInput
 from headway.cli.terminal import Terminal, command
 from headway.sagas.builder import Saga
@@ -50,12 +50,12 @@ def register(
     async def register_all(client: Client) -> SagaList:
         return SagaList(sagas=[await client.register(one.to_json()) for one in definitions])
 
-    terminal.show(terminal.ask(register_all), tables.sagas)
+    terminal.show(terminal.ask(register_all), plans.sagas)
 
 
 def list_sagas(terminal: Terminal) -> None:
     """List the registered definitions, all versions of each."""
-    terminal.show(terminal.ask(lambda client: client.sagas()), tables.sagas)
+    terminal.show(terminal.ask(lambda client: client.sagas()), plans.sagas)
 
 
 def show(
@@ -64,7 +64,7 @@ def show(
     version: Annotated[int | None, typer.Option(help="The newest, if not given.")] = None,
 ) -> None:
     """Show a definition: its steps, their order and policies."""
-    terminal.show(terminal.ask(lambda client: client.saga(name, version)), tables.saga)
+    terminal.show(terminal.ask(lambda client: client.saga(name, version)), plans.saga)
 
 
 def definition_from(source: str) -> Definition:

@@ -1,70 +1,79 @@
-"""How tasks, sagas and agents look to a person: one function from a view to a table each."""
+"""How tasks, documents, sagas and agents look to a person: one function from a view to a table
+each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 import orjson
+from headway.agents.document_views import (
+    CollectionView,
+    Document,
+    DocumentHistory,
+    DocumentPage,
+    DocumentVersion,
+    Written,
+)
+from headway.agents.manifest import Manifest
 from headway.agents.views import (
     AgentList,
     History,
     HistoryEntry,
-    SagaList,
-    SagaView,
     StepView,
     SubmitReceipt,
     TaskPage,
     TaskRow,
     TaskView,
+    UsageView,
 )
+from headway.cli.offers import offer
 from headway.cli.output import printable
-from headway.sagas.definition import Definition
+from headway.cli.wording import (
+    DETAIL_CHARACTERS_MAX,
+    KEY_CHARACTERS_MAX,
+    REASON_CHARACTERS_MAX,
+    cut,
+    elapsed,
+    labelled,
+    moment,
+    status_text,
+    table_of,
+)
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
-
-DETAIL_CHARACTERS_MAX = 160  # of a history entry's data on its line; --json shows it whole
-REASON_CHARACTERS_MAX = 300
-
-MINUTE_S = 60
-HOUR_S = 60 * MINUTE_S
-DAY_S = 24 * HOUR_S
-
-_STYLES = {
-    "succeeded": "green",
-    "completed": "green",
-    "compensated": "yellow",
-    "compensating": "yellow",
-    "parked": "bold red",
-    "failed_to_compensate": "bold red",
-    "failed": "red",
-    "unknown": "magenta",
-    "waiting": "dim",
-    "skipped": "dim",
-}
 
 
 def task(view: TaskView) -> RenderableType:
     """One task with its steps, and what a person can do about it."""
     parts: list[RenderableType] = [_headline(view)]
     if view.reason:
-        parts.append(_labelled("reason", view.reason))
+        parts.append(labelled("reason", view.reason))
     if view.incident:
-        parts.append(_labelled("incident", view.incident))
+        parts.append(labelled("incident", view.incident))
+    if view.parent is not None:
+        parts.append(labelled("child of", str(view.parent)))
     if view.attributes:
         named = ", ".join(f"{key}={value}" for key, value in sorted(view.attributes.items()))
-        parts.append(_labelled("attributes", named))
+        parts.append(labelled("attributes", named))
+    if view.manifest is not None:
+        parts += _manifest(view.manifest, view.usage or UsageView())
     parts.append(_steps(view.steps))
     if view.actions:
         parts.append(Text("open to you:", style="dim"))
-        parts += [_call(action, view) for action in view.actions]
+        parts += [
+            Text(f"  {command}", no_wrap=True)
+            for action in view.actions
+            for command in _offers(action, view)
+        ]
     return Group(*parts)
 
 
 def change(view: TaskView) -> RenderableType:
     """One line about a task that is being watched."""
-    line = Text(f"{_moment(view.updated_at)}  ")
+    line = Text(f"{moment(view.updated_at)}  ")
     line.append_text(status_text(view.status))
     busy = [
         f"{step.name} {step.status}"
@@ -83,13 +92,13 @@ def receipt(accepted: SubmitReceipt) -> RenderableType:
 
 def tasks(page: TaskPage) -> RenderableType:
     """A page of tasks, and how to ask for the next one."""
-    table = _table("task", "saga", "status", "created", "for", "reason")
+    table = table_of("task", "saga", "status", "created", "for", "reason")
     for row in page.tasks:
         table.add_row(
             Text(str(row.task), no_wrap=True),
             Text(f"{row.saga} v{row.saga_version}"),
             status_text(row.status),
-            Text(_moment(row.created_at), no_wrap=True),
+            Text(moment(row.created_at), no_wrap=True),
             Text(_age(row), no_wrap=True),
             Text(cut(row.reason, REASON_CHARACTERS_MAX)),
         )
@@ -100,51 +109,20 @@ def tasks(page: TaskPage) -> RenderableType:
 
 def history(entries: History) -> RenderableType:
     """What happened to a task, oldest first."""
-    table = _table("version", "at", "what", "details")
+    table = table_of("version", "at", "what", "details")
     for entry in entries.entries:
         table.add_row(
             Text(str(entry.version), justify="right"),
-            Text(_moment(entry.at), no_wrap=True),
+            Text(moment(entry.at), no_wrap=True),
             Text(entry.type, no_wrap=True),
             Text(_details(entry)),
         )
     return table
 
 
-def sagas(listed: SagaList) -> RenderableType:
-    table = _table("saga", "version", "digest", "registered")
-    for saga in listed.sagas:
-        table.add_row(
-            Text(saga.name),
-            Text(str(saga.version), justify="right"),
-            Text(saga.digest[:12]),
-            Text(_moment(saga.registered_at), no_wrap=True),
-        )
-    return table
-
-
-def saga(view: SagaView) -> RenderableType:
-    """One definition: its steps in an order that can run, and their policies."""
-    definition = Definition.from_json(orjson.dumps(view.definition))
-    headline = f"{view.name} v{view.version}  digest {view.digest[:12]}"
-    table = _table("step", "action", "after", "undone by", "attempts", "limit", "remarks")
-    for step in definition.steps.values():
-        limit = step.timeouts.start_to_close
-        table.add_row(
-            Text(step.name),
-            Text(step.action),
-            Text(", ".join(step.after)),
-            Text(step.compensate or ""),
-            Text(str(step.retry.maximum_attempts or "no limit"), justify="right"),
-            Text("" if limit is None else f"{limit:g} s", justify="right"),
-            Text("pivot" if step.pivot else "read only" if step.read_only else ""),
-        )
-    return Group(Text(headline), table)
-
-
 def agents(listed: AgentList) -> RenderableType:
     """Who is there, how busy they are, and what waits for them."""
-    table = _table("agent", "instances", "busy", "in flight", "queued", "where")
+    table = table_of("agent", "instances", "busy", "in flight", "queued", "where")
     for agent in listed.agents:
         here = [one for one in agent.instances if not one.stopping]
         table.add_row(
@@ -160,37 +138,114 @@ def agents(listed: AgentList) -> RenderableType:
 
 def outcomes(counts: dict[str, int]) -> RenderableType:
     """How many tasks ended how."""
-    table = _table("outcome", "tasks")
+    table = table_of("outcome", "tasks")
     for status, count in sorted(counts.items()):
         table.add_row(status_text(status), Text(str(count), justify="right"))
     return table
 
 
+def document(found: Document) -> RenderableType:
+    """A document's version, and its body."""
+    headline = Text(f"{cut(found.key, KEY_CHARACTERS_MAX)}  version {found.version}")
+    headline.append(f"  since {moment(found.at)}  digest {found.digest[:12]}", style="dim")
+    body = orjson.dumps(found.body, option=orjson.OPT_INDENT_2).decode()
+    return Group(headline, *(Text(printable(line)) for line in body.splitlines()))
+
+
+def written(made: Written) -> RenderableType:
+    """The version that a write made."""
+    return Text(f"version {made.version}")
+
+
+def documents(page: DocumentPage) -> RenderableType:
+    """A page of documents, and how to ask for the next one."""
+    table = table_of("key", "version", "since", "digest")
+    for row in page.documents:
+        table.add_row(
+            Text(cut(row.key, KEY_CHARACTERS_MAX)),
+            Text(str(row.version), justify="right"),
+            Text(moment(row.at), no_wrap=True),
+            Text(row.digest[:12]),
+        )
+    if page.after is None:
+        return table
+    return Group(table, Text(printable(f"more: --after {shlex.quote(page.after)}"), style="dim"))
+
+
+def versions(found: DocumentHistory) -> RenderableType:
+    """Every version of a document, oldest first."""
+    table = table_of("version", "at", "by", "body")
+    for version in found.versions:
+        body = "deleted" if version.deleted else orjson.dumps(version.body).decode()
+        table.add_row(
+            Text(str(version.version), justify="right"),
+            Text(moment(version.at), no_wrap=True),
+            Text(cut(_author(version), KEY_CHARACTERS_MAX)),
+            Text(cut(body, DETAIL_CHARACTERS_MAX)),
+        )
+    return table
+
+
+def collection(view: CollectionView) -> RenderableType:
+    return Text(f"{view.name}: rules of version {view.version}, from {moment(view.registered_at)}")
+
+
+def _author(version: DocumentVersion) -> str:
+    step = "" if version.task is None else f"task {version.task} step {version.step}"
+    return ", ".join(part for part in (version.by, step) if part)
+
+
 def _headline(view: TaskView) -> Text:
     line = Text(f"{view.task}  {view.saga} v{view.saga_version}  ")
     line.append_text(status_text(view.status))
-    line.append(f"  since {_moment(view.updated_at)}")
+    line.append(f"  since {moment(view.updated_at)}")
     if view.due_at is not None and not view.settled:
-        line.append(f", next look {_moment(view.due_at)}", style="dim")
+        line.append(f", next look {moment(view.due_at)}", style="dim")
     return line
 
 
-def _call(action: str, view: TaskView) -> Text:
-    """The command for an action, to be copied."""
-    more = " STEP happened|did-not-happen" if action == "settle" else ""
-    return Text(f"  headway {action} {view.task}{more}", no_wrap=True)
+def _manifest(manifest: Manifest, usage: UsageView) -> Iterator[Text]:
+    """The bounds of a task, and how much of them is used."""
+    if manifest.goal:
+        yield labelled("goal", cut(manifest.goal, REASON_CHARACTERS_MAX))
+    bounds = [
+        f"{what} {', '.join(names) or 'none'}"
+        for what, names in (("agents", manifest.agents), ("tools", manifest.tools))
+        if names is not None
+    ]
+    if manifest.max_steps is not None:
+        bounds.append(f"{manifest.max_steps} steps")
+    if manifest.deadline is not None:
+        bounds.append(f"deadline {moment(manifest.deadline)}")
+    if manifest.acceptance is not None:
+        bounds.append(f"its output is checked, else {manifest.on_rejection}")
+    if bounds:
+        yield labelled("bounds", cut("; ".join(bounds), REASON_CHARACTERS_MAX))
+    tokens, cost = manifest.max_tokens, manifest.max_cost_usd
+    if tokens is not None or cost is not None or usage.tokens or usage.cost_usd:
+        of_tokens = "" if tokens is None else f" of {tokens}"
+        of_cost = "" if cost is None else f" of {cost:g}"
+        used = f"{usage.tokens}{of_tokens} tokens, {usage.cost_usd:g}{of_cost} US dollars"
+        yield labelled("used", used)
 
 
-def _labelled(label: str, text: str) -> Text:
-    return Text(f"{label}: ", style="dim").append(printable(text), style="not dim")
+def _offers(action: str, view: TaskView) -> Iterator[str]:
+    """The commands for an action, to be copied."""
+    if action in ("approve", "reject"):
+        for step in view.steps:
+            if step.kind == "approval" and step.waiting_for:
+                yield offer(action, view.task, step=step.name)
+    else:
+        yield offer(action, view.task)
 
 
 def _steps(steps: Iterable[StepView]) -> Table:
-    table = _table("step", "action", "status", "attempt", "remarks")
+    table = table_of("step", "kind", "action", "status", "attempt", "remarks")
     for step in steps:
         undoing = step.phase == "compensation" and step.compensation is not None
         table.add_row(
             Text(step.name),
+            Text(step.kind),
             Text(str(step.compensation) if undoing else step.action),
             status_text(step.status),
             Text(str(step.attempt) if step.attempt else "", justify="right"),
@@ -205,8 +260,12 @@ def _remarks(step: StepView) -> str:
         remarks.append(f"{step.error.type}: {step.error.message}")
     if step.waiting_for:
         remarks.append(f"waits for {step.waiting_for}")
+    elif step.child is not None:
+        remarks.append(f"task {step.child}")
+    if step.progress is not None:
+        remarks.append(f"progress {orjson.dumps(step.progress).decode()}")
     if step.next_attempt_at is not None:
-        remarks.append(f"next attempt {_moment(step.next_attempt_at)}")
+        remarks.append(f"next attempt {moment(step.next_attempt_at)}")
     return cut("; ".join(remarks), REASON_CHARACTERS_MAX)
 
 
@@ -214,40 +273,7 @@ def _details(entry: HistoryEntry) -> str:
     return cut(orjson.dumps(entry.data).decode() if entry.data else "", DETAIL_CHARACTERS_MAX)
 
 
-def status_text(status: str) -> Text:
-    """A status, or a kind of waiting, in its colour."""
-    return Text(status.replace("_", " "), style=_STYLES.get(status, ""), no_wrap=True)
-
-
-def _moment(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
 def _age(row: TaskRow) -> str:
     """How long the task took, or how old it is by now."""
     until = row.updated_at if row.status in {"succeeded", "compensated"} else datetime.now(UTC)
     return elapsed(max(0.0, (until - row.created_at).total_seconds()))
-
-
-def elapsed(seconds: float) -> str:
-    """A time span in the units that people think in."""
-    if seconds < MINUTE_S:
-        return f"{seconds:.1f} s"
-    if seconds < HOUR_S:
-        return f"{seconds // MINUTE_S:.0f} min"
-    if seconds < DAY_S:
-        return f"{seconds // HOUR_S:.0f} h {seconds % HOUR_S // MINUTE_S:.0f} min"
-    return f"{seconds // DAY_S:.0f} d {seconds % DAY_S // HOUR_S:.0f} h"
-
-
-def cut(text: str, characters_max: int) -> str:
-    """On one line, without control characters, and not longer than that."""
-    shown = printable(text)
-    return shown if len(shown) <= characters_max else f"{shown[: characters_max - 1]}…"
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(column)
-    return table

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from uuid import UUID
 
 import orjson
 from headway.agents.views import WaitingPage, WaitingView
-from headway.cli.tables import REASON_CHARACTERS_MAX, cut, elapsed, status_text
+from headway.cli.offers import offer
+from headway.cli.output import printable
+from headway.cli.wording import REASON_CHARACTERS_MAX, cut, elapsed, status_text
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 ABOUT_CHARACTERS_MAX = 300  # of what a call is about; --json shows it whole
-
-_SETTLED = "happened|did-not-happen"
 
 
 def queue(page: WaitingPage) -> RenderableType:
@@ -26,30 +25,9 @@ def queue(page: WaitingPage) -> RenderableType:
     return Group(*parts)
 
 
-def offer(
-    action: str,
-    task: UUID,
-    *,
-    step: str = "",
-    invocation: UUID | None = None,
-    key: str = "",
-    phase: str = "action",
-) -> str:
-    """The command for an action, to be copied. `key` is of a call that is to be settled."""
-    words = ["headway", action, str(task)]
-    if invocation is not None:
-        words += ["--invocation", str(invocation)]
-    elif action == "settle":
-        words += [step or "STEP"]
-    elif action in ("approve", "reject") or (action == "retry" and step):
-        words += [step]
-    typed = shlex.join(words)
-    if action == "settle":
-        typed += f" {_SETTLED}"
-        if key:
-            typed += f" --call {shlex.quote(key)}"
-            typed += "" if phase == "action" else f" --phase {phase}"
-    return typed
+def settled(task: UUID, key: str) -> RenderableType:
+    """That a call's end is known now, and how its task goes on."""
+    return Text(f"call {printable(key)} is settled; go on with: {offer('resume', task)}")
 
 
 def _one(waiting: WaitingView) -> Iterator[Text]:
