@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -69,8 +69,8 @@ class Write:
     by: str = ""
     task: UUID | None = None
     step: str = ""
-    body: bytes | None = None
-    value: Any = None
+    body: bytes | None = field(default=None, repr=False)
+    value: Any = field(default=None, repr=False)
 
     @property
     def document(self) -> tuple[str, str]:
