@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from headway.agents.manifest import Manifest
+from headway.agents.messages import describe
 from headway.cli.failures import BadInput
+from pydantic import ValidationError
 
 STANDARD_INPUT = "-"
 
@@ -32,6 +35,18 @@ def json_in(path: Path) -> Any:
         raise BadInput(f"cannot read {path}: {error.strerror}") from None
     except orjson.JSONDecodeError as error:
         raise BadInput(f"{path} is not JSON: {error}") from None
+
+
+def manifest_from(text: str | None) -> Manifest | None:
+    """The manifest that `text` is, or that the file of this name holds."""
+    if text is None:
+        return None
+    inline = text.lstrip().startswith("{")
+    given = json_from(text, "the manifest") if inline else json_in(Path(text))
+    try:
+        return Manifest.model_validate(given)
+    except ValidationError as error:
+        raise BadInput(f"not a manifest: {describe(error)}") from None
 
 
 def attributes_from(pairs: Sequence[str] | None) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from headway.agents.errors import HeadwayError
 from headway.agents.views import SubmitReceipt, TaskStatus, TaskView
 from headway.cli import output, tables
 from headway.cli.failures import BadInput, exit_code
-from headway.cli.parsing import attributes_from, inputs_from, json_from
+from headway.cli.parsing import attributes_from, inputs_from, json_from, manifest_from
 from headway.cli.tasks import exit_by_outcome
 from headway.cli.terminal import Terminal, command
 
@@ -43,6 +43,10 @@ def submit(
         list[str] | None,
         typer.Option("--attribute", "-a", metavar="KEY=VALUE", help="To find it by."),
     ] = None,
+    manifest: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|JSON", help="What the task may do: agents, tools, budgets …"),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until it ends.")] = False,
 ) -> None:
     """Submit a task, or a file of tasks.
@@ -51,24 +55,23 @@ def submit(
     """
     attributes = attributes_from(attribute)
     if file is None:
-        _submit_one(terminal, saga, json_from(input, "the input"), task, attributes, wait)
-    elif input is not None or task is not None:
-        raise BadInput("--file goes neither with an input nor with --task")
+        value, bounds = json_from(input, "the input"), manifest_from(manifest)
+
+        async def submit_it(client: Client) -> SubmitReceipt:
+            return await client.submit(
+                saga, value, task=task, attributes=attributes, manifest=bounds
+            )
+
+        _submit_one(terminal, submit_it, wait)
+    elif input is not None or task is not None or manifest is not None:
+        raise BadInput("--file goes neither with an input nor with --task nor with --manifest")
     else:
         _submit_many(terminal, saga, inputs_from(file), attributes, wait)
 
 
 def _submit_one(
-    terminal: Terminal,
-    saga: str,
-    value: Any,
-    task: UUID | None,
-    attributes: dict[str, str],
-    wait: bool,
+    terminal: Terminal, submit_it: Callable[[Client], Awaitable[SubmitReceipt]], wait: bool
 ) -> None:
-    async def submit_it(client: Client) -> SubmitReceipt:
-        return await client.submit(saga, value, task=task, attributes=attributes)
-
     async def submit_and_wait(client: Client) -> TaskView:
         receipt = await submit_it(client)
         output.narrate(f"submitted {receipt.task}")

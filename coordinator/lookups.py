@@ -49,7 +49,11 @@ class Lookups:
             loaded = await look()
         if loaded is None:
             raise Refusal(f"there is no task {request.task}", 404)
-        return portraits.task_view(loaded, self._roll.instances())
+        view = portraits.task_view(loaded, self._roll.instances())
+        if loaded.manifest is not None:
+            [used] = await self._store.fetch("usage_of_task", request.task)
+            view.usage = views.UsageView(tokens=used["tokens"], cost_usd=used["cost_usd"])
+        return view
 
     async def list(self, request: views.ListRequest) -> views.TaskPage:
         statuses = [str(status) for status in request.status]

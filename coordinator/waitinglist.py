@@ -39,9 +39,8 @@ class WaitingList:
         for task in filter(tasks.__contains__, ids):  # the others were removed meanwhile
             found = portraits.waiting_views(tasks[task])
             waiting += found
-            if any(each.kind != "approval" for each in found):
-                saga = tasks[task].definition.name
-                waiting += [_call_of(saga, row) for row in unsettled.get(task, ())]
+            for parked in (each for each in found if each.kind != "approval"):
+                waiting += [_call_of(parked, row) for row in unsettled.get(task, ())]
         more = len(rows) > request.limit
         return views.WaitingPage(waiting=waiting, cursor=str(ids[-1]) if more else None)
 
@@ -53,16 +52,18 @@ class WaitingList:
         return found
 
 
-def _call_of(saga: str, row: asyncpg.Record) -> views.WaitingView:
+def _call_of(parked: views.WaitingView, row: asyncpg.Record) -> views.WaitingView:
+    """A call of which nobody knows the end, in a task that is parked."""
     operation = operation_id(row["task_id"], row["step"], row["phase"])
     return views.WaitingView(
         task=row["task_id"],
-        saga=saga,
+        saga=parked.saga,
         kind="unsettled",
         step=row["step"],
+        phase=row["phase"],
         reason=f"nobody knows whether the call of {row['tool']!r} happened",
         since=row["at"],
-        actions=["settle", "cancel"],
+        actions=["settle", *(each for each in parked.actions if each == "cancel")],
         context=row["arguments_digest"][:16],
         invocation=invocation_id(operation, row["key"]),
         key=row["key"],

@@ -173,6 +173,13 @@ JOIN headway.journal_entries AS e
 WHERE h.task_id = ANY($1::uuid[])
 ORDER BY e.task_id, e.at, e.step, e.seq;
 
+-- name: usage_of_task
+-- What the model calls of a task have used, tokens in and out together.
+SELECT coalesce(sum(input_tokens + output_tokens), 0)::bigint AS tokens,
+       coalesce(sum(cost_usd), 0)::double precision AS cost_usd
+FROM headway.journals
+WHERE task_id = $1::uuid;
+
 -- name: ensure_journal_partitions
 SELECT headway.ensure_journal_partitions(to_timestamp($1::bigint / 1000.0), 2) AS made;
 

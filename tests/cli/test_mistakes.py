@@ -10,6 +10,7 @@ import pytest
 from command_shell import Ended
 from headway.cli.main import main
 
+TASK = "01890a5d-ac96-774b-bcce-b302099a8057"
 Give = Callable[..., Ended]
 
 
@@ -37,11 +38,22 @@ def give(
     ("arguments", "words"),
     [
         ("submit order {", "the input is not JSON"),
-        ("submit order {} --file tasks.jsonl", "--file goes neither with an input nor with --task"),
+        (
+            "submit order {} --file tasks.jsonl",
+            "--file goes neither with an input nor with --task nor with --manifest",
+        ),
+        ("submit order --file tasks.jsonl --manifest {}", "nor with --manifest"),
+        ("submit order --manifest {", "the manifest is not JSON"),
+        ("submit order --manifest absent.json", "cannot read absent.json"),
+        ('submit order --manifest {"steps":5}', "not a manifest: steps: Extra inputs"),
         ("submit order --file tasks.jsonl", "cannot read tasks.jsonl"),
         ("submit order -a x", "KEY=VALUE"),
         ("list --status odd", "use running, compensating"),
         ("list --nats-url nats://host:port", "--nats-url holds no URL"),
+        (f"approve {TASK}", "name either the step that waits, or with --invocation the call"),
+        (f"reject {TASK} agree --invocation {TASK}", "`headway parked` lists both"),
+        (f"signal {TASK} paid {{", "the payload is not JSON"),
+        (f"settle {TASK} pay happened --result {{", "--result is not JSON"),
         ("agent nothing:shop", "there is no module 'nothing'"),
         ("agent nothing", "is not MODULE:NAME"),
         ("saga register nothing:saga", "there is no module 'nothing'"),
