@@ -13,6 +13,7 @@ from uuid import UUID
 
 from headway.agents.api import TIMEOUT_S
 from headway.agents.connection import connect
+from headway.agents.documents import Documents
 from headway.agents.errors import InvalidInput
 from headway.agents.interventions import Interventions
 from headway.agents.manifest import Manifest
@@ -55,6 +56,11 @@ class Client(Submissions, Interventions, Reading):
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.close()
+
+    @property
+    def documents(self) -> Documents:
+        """The documents that agents and people share."""
+        return Documents(self.connection, timeout=self.timeout)
 
     async def run(
         self,
