@@ -129,7 +129,11 @@ class Context(AttemptFacts):
         await self._calls().checkpoint(state)
 
     def restore(self) -> Any:
-        """The state that was kept last, as JSON; None if none was."""
+        """The state that was kept last, as JSON; None if none was.
+
+        Whoever asks for it goes on from there: the calls that follow are those that followed the
+        checkpoint. A handler that never asks makes all its calls again, and has their results.
+        """
         return self._calls().restore()
 
     async def note(self, text: str) -> None:

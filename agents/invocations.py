@@ -46,6 +46,7 @@ class Calls:
         self._in_order = asyncio.Lock()  # wakes whoever waits in the order of their calls
         self._replay: Replay | None = None
         self._state: bytes | None = None
+        self._taken_up_at = 0  # number of the checkpoint in which an earlier worker left its state
         self._under_way = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -94,8 +95,12 @@ class Calls:
             self._state = body
 
     def restore(self) -> Any:
-        """The state that was kept last; None if there is none."""
-        return None if self._state is None else orjson.loads(self._state)
+        """The state that was kept last; see `Context.restore`."""
+        if self._state is None:
+            return None
+        if self._replay is not None:
+            self._replay.go_on_after(self._taken_up_at)
+        return orjson.loads(self._state)
 
     async def note(self, text: str) -> None:
         """Put words for people into the journal."""
@@ -103,7 +108,9 @@ class Calls:
             raise InvalidInput(f"a note has at most {NOTE_MAX_CHARS} characters, not {len(text)}")
         async with self._doing():
             async with self._in_order:
-                await self._open()
+                replay = await self._open()
+                if replay.noted(text):
+                    return
                 appended = self._journal.put(NewEntry(kind="note", data=text))
             await appended
 
@@ -158,7 +165,7 @@ class Calls:
         replay = Replay(self._about.attempt, self._about.anew)
         replay.read(entries)
         if state_at := self._journal.position.state_at:
-            kept = entries[state_at - 1]
+            self._taken_up_at, kept = state_at, entries[state_at - 1]
             inline = None if kept.dataref else checkpoints.inline_state(kept)
             self._state = await carrying.body_of(self._journal.keeping, kept, inline)
         await reconciliation.settle(replay.unsettled(), self._about, self._journal, self._trial)

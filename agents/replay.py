@@ -1,7 +1,8 @@
 """What a journal says about calls, and which of them a handler's next call is. Pure.
 
 A call with a `key=` is found by it. The others are found by their order: the n-th call without a
-key must be the n-th in the journal, the same tool with the same arguments.
+key must be the n-th in the journal, the same tool with the same arguments. A handler that takes up
+its state from a checkpoint goes on with the calls that came after that.
 
 A task's output that was not accepted makes its last steps run again, with `ctx.rejection`: then
 calls without a key are found by tool and arguments alone, so that what is asked as before has its
@@ -10,7 +11,7 @@ result from before, and what is asked anew is run.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -67,6 +68,7 @@ class Replay:
     calls: dict[str, Recorded] = field(default_factory=dict)  # in the order of first intents
     _numbered: list[Recorded] = field(default_factory=list)
     _last_call: int = 0  # its first intent
+    _notes: deque[str] = field(default_factory=deque)
     _used: set[str] = field(default_factory=set)
     _made: int = 0
     _numbers: Counter[str] = field(default_factory=Counter)
@@ -86,12 +88,27 @@ class Replay:
                     call.ending, call.ended_at = entry, entry.seq
                 elif entry.kind == "void":
                     call.ending, call.voided = None, True
+            elif entry.kind == "note":
+                self._notes.append(str(entry.data))
 
     def _add(self, call: Recorded) -> None:
         self.calls[call.key] = call
         self._last_call = call.intent.seq
         if NUMBER in call.key:
             self._numbered.append(call)
+
+    def go_on_after(self, seq: int) -> None:
+        """The handler has its state from the checkpoint in entry `seq`; it made the calls before."""
+        before = [call for call in self._numbered if call.intent.seq < seq]
+        self._made = max(self._made, len(before))
+        self._numbers |= Counter(call.intent.tool for call in before)  # the larger of both
+
+    def noted(self, text: str) -> bool:
+        """Whether the handler's next note is in the journal already."""
+        if self._notes and self._notes[0] == text:
+            self._notes.popleft()
+            return True
+        return False
 
     def unsettled(self) -> list[Recorded]:
         """The calls of which nobody knows how they ended."""
