@@ -83,7 +83,7 @@ class Desk:
         settled = await self._run(FULFIL_ORDER, order, send)
         if order.returned and settled is not None and settled.status == "succeeded":
             await self._run(REFUND, order, self._client.submit)
-        self._narration.order_done()
+        self._narration.one_done()
 
     async def _run(self, saga: str, order: Order, send: Send) -> TaskView | None:
         """Submit a task and wait until it is settled; None when it is not in time."""

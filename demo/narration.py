@@ -12,9 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 class Narration:
-    """Writes to `console`, which is standard error; a context manager around the run."""
+    """Writes to `console`, which is standard error; a context manager around the run.
 
-    def __init__(self, console: Console) -> None:
+    The bar counts `things`.
+    """
+
+    def __init__(self, console: Console, things: str = "orders") -> None:
         self._console = console
         self._statuses: Counter[str] = Counter()
         self._progress = Progress(
@@ -25,7 +28,7 @@ class Narration:
             TextColumn("{task.fields[outcomes]}"),
             console=console,
         )
-        self._bar = self._progress.add_task("orders", total=None, outcomes="", visible=False)
+        self._bar = self._progress.add_task(things, total=None, outcomes="", visible=False)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -43,9 +46,9 @@ class Narration:
         """One line about what happens now."""
         self._console.print(text, soft_wrap=True)
 
-    def begin(self, orders: int) -> None:
-        """The desk opens with `orders` orders to come."""
-        self._progress.reset(self._bar, total=orders, visible=True)
+    def begin(self, total: int) -> None:
+        """Show the bar, with `total` to come."""
+        self._progress.reset(self._bar, total=total, visible=True)
 
     def task_filed(self) -> None:
         """One more task is under way."""
@@ -58,8 +61,8 @@ class Narration:
         self._statuses[status] += 1
         self._refresh()
 
-    def order_done(self) -> None:
-        """Nothing more happens to one order by itself."""
+    def one_done(self) -> None:
+        """Nothing more happens to one of them by itself."""
         self._progress.advance(self._bar)
 
     def tell(self, happened: Killed | Returned) -> None:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from headway.agents.client import Client
-from headway.agents.errors import InvalidInput
 from headway.cli import output
 from headway.coordinator.embedded import Embedded
 from headway.coordinator.supervisor import Supervised
 from headway.demo.audit import Case, audit
 from headway.demo.crew import crew
+from headway.demo.datafolder import data_folder, log_into
 from headway.demo.desk import Desk
 from headway.demo.downstream import LEDGER_FILE, ORDERS_FILE
 from headway.demo.evidence import read_evidence
@@ -69,7 +66,7 @@ def run_demo(
     are removed. InvalidInput when the orders do not fit or `keep` is taken.
     """
     scenario = Scenario(read_orders(orders) if orders else generate(count, seed), seed, kills)
-    with _data_directory(keep) as data, _log_into(data / LOG_FILE):
+    with data_folder(keep) as data, log_into(data / LOG_FILE):
         with Narration(output.narration_console()) as narration:
             try:
                 report = asyncio.run(_run(scenario, data, narration))
@@ -86,37 +83,8 @@ def run_demo(
     return 0 if report.holds else 1
 
 
-@contextmanager
-def _data_directory(keep: Path | None) -> Iterator[Path]:
-    if keep is None:
-        with tempfile.TemporaryDirectory(prefix="headway-demo-") as temporary:
-            yield Path(temporary)
-        return
-    try:
-        keep.mkdir(parents=True, exist_ok=True)
-        taken = any(keep.iterdir())
-    except OSError as error:
-        raise InvalidInput(f"cannot keep data in {keep}: {error.strerror}") from error
-    if taken:
-        raise InvalidInput(f"{keep} is not empty; name a new directory")
-    yield keep.absolute()
-
-
-@contextmanager
-def _log_into(path: Path) -> Iterator[None]:
-    """Keep warnings, which kills bring about in plenty, out of the narration."""
-    handler = logging.FileHandler(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.getLogger().addHandler(handler)
-    try:
-        yield
-    finally:
-        logging.getLogger().removeHandler(handler)
-        handler.close()
-
-
 async def _run(scenario: Scenario, data: Path, narration: Narration) -> Report:
-    _stop_in_order_at_sigterm()
+    stop_in_order_at_sigterm()
     started = time.monotonic()
     desk_data = data / DESK
     desk_data.mkdir()
@@ -173,7 +141,8 @@ def _finder(embedded: Embedded, agents: dict[str, Supervised]) -> Find:
     return find
 
 
-def _stop_in_order_at_sigterm() -> None:
+def stop_in_order_at_sigterm() -> None:
+    """Have SIGTERM cancel the current task, as SIGINT does."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

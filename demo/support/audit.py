@@ -40,22 +40,31 @@ class Run:
     Attributes:
         kind: runs of one kind are to end alike.
         number: the digits that tell its customer from all others.
-        harm: in words; empty for the unharmed one.
-        met: whether that was done.
+        victim: who was to be killed or frozen; empty for the unharmed one.
+        place: in its journal.
+        met: whether that happened.
         approvals: how often a person approved one of its calls.
+        took_s: from its submission until it was settled, in seconds.
     """
 
     kind: str
     number: str
-    harm: str
+    victim: str
+    place: str
     met: bool
     view: TaskView
     entries: tuple[Entry, ...]
     approvals: int
+    took_s: float
 
     @property
     def task(self) -> UUID:
         return self.view.task
+
+    @property
+    def name(self) -> str:
+        """What was done to it, in words."""
+        return f"{self.kind}: {self.victim} {self.place}" if self.victim else f"{self.kind}"
 
     @cached_property
     def results(self) -> dict[str, Entry]:
@@ -96,11 +105,11 @@ class Case:
 
     @cached_property
     def unharmed(self) -> dict[str, Run]:
-        return {run.kind: run for run in self.runs if not run.harm}
+        return {run.kind: run for run in self.runs if not run.victim}
 
     @cached_property
     def harmed(self) -> list[Run]:
-        return [run for run in self.runs if run.harm]
+        return [run for run in self.runs if run.victim]
 
     @cached_property
     def applied(self) -> Counter[str]:
@@ -129,22 +138,22 @@ def audit(case: Case) -> list[Finding]:
 def _met(case: Case) -> Iterator[Finding]:
     for run in case.harmed:
         if not run.met:
-            yield Finding("met", run.harm, "was never carried out")
+            yield Finding("met", run.name, "was never carried out")
 
 
 def _ended(case: Case) -> Iterator[Finding]:
     for run in case.runs:
         if run.view.status != "succeeded":
-            yield Finding("ended", _of(run), f"is {run.view.status}: {run.view.reason}")
+            yield Finding("ended", run.name, f"is {run.view.status}: {run.view.reason}")
 
 
 def _same(case: Case) -> Iterator[Finding]:
     for run in case.harmed:
         model = case.unharmed[run.kind]
         if run.plain(run.view.results) != model.plain(model.view.results):
-            yield Finding("same", run.harm, f"ended with {run.plain(run.view.results)}")
+            yield Finding("same", run.name, f"ended with {run.plain(run.view.results)}")
         if run.story != model.story:
-            yield Finding("same", run.harm, f"made other calls: {_difference(run, model)}")
+            yield Finding("same", run.name, f"made other calls: {_difference(run, model)}")
 
 
 def _difference(run: Run, model: Run) -> str:
@@ -160,18 +169,18 @@ def _once(case: Case) -> Iterator[Finding]:
             yield Finding("once", invocation, "was applied, and is in no journal")
         elif times > 1:
             key = owner.results[invocation].key
-            yield Finding("once", _of(owner), f"{key} was applied {times} times")
+            yield Finding("once", owner.name, f"{key} was applied {times} times")
     for run in case.runs:
         for invocation, entry in run.results.items():
             if not case.applied[invocation] and entry.model:
-                yield Finding("once", _of(run), f"{entry.key} was never answered by the model")
+                yield Finding("once", run.name, f"{entry.key} was never answered by the model")
 
 
 def _effects(case: Case) -> Iterator[Finding]:
     for run in case.harmed:
         found, wanted = case.effects_of(run), case.effects_of(case.unharmed[run.kind])
         if found != wanted:
-            yield Finding("effects", run.harm, f"had {found}, not {wanted}")
+            yield Finding("effects", run.name, f"had {found}, not {wanted}")
     twice = Counter(map(_target, case.evidence.effects))
     for target, times in twice.items():
         if times > 1:
@@ -192,7 +201,7 @@ def _billed(case: Case) -> Iterator[Finding]:
             used = entry.usage.tokens if entry.usage else 0
             if used != billed[invocation]:
                 detail = f"{entry.key} used {used} tokens, billed were {billed[invocation]}"
-                yield Finding("billed", _of(run), detail)
+                yield Finding("billed", run.name, detail)
 
 
 def _approved(case: Case) -> Iterator[Finding]:
@@ -200,11 +209,7 @@ def _approved(case: Case) -> Iterator[Finding]:
         wanted = case.unharmed[run.kind].approvals
         if run.approvals != wanted:
             detail = f"a person approved {run.approvals} times, not {wanted}"
-            yield Finding("approved", run.harm, detail)
-
-
-def _of(run: Run) -> str:
-    return run.harm or f"the unharmed {run.kind}"
+            yield Finding("approved", run.name, detail)
 
 
 _CLAUSES = (_met, _ended, _same, _once, _effects, _billed, _approved)

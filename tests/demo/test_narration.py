@@ -19,7 +19,7 @@ def test_kills_are_told_and_tasks_are_counted() -> None:
         narration.tell(Killed(3.14, "mail", 42))
         narration.tell(Returned(3.27, "mail", 43))
         narration.task_settled("failed_to_compensate")
-        narration.order_done()
+        narration.one_done()
     told = out.getvalue()
     assert "Starting." in told
     assert "3.1 s  SIGKILL  mail, process 42" in told

@@ -1,0 +1,144 @@
+"""What a kill sweep came to, in figures and for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from headway.cli.output import printable
+from headway.demo.report import percentile
+from headway.demo.support.audit import Case, Clause, Finding, Run
+from headway.demo.support.downstream import MAIL, PAYMENTS, PURCHASES
+from headway.demo.support.stub import COMPLETIONS
+from pydantic import BaseModel
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+FINDINGS_SHOWN_MAX = 20
+
+
+class FindingView(BaseModel):
+    clause: Clause
+    subject: str
+    detail: str
+
+
+class HarmedTask(BaseModel):
+    """One task: who was killed or frozen, where in its journal, and how it ended."""
+
+    kind: str
+    victim: str
+    place: str
+    task: str
+    status: str
+    took_s: float
+
+
+class Report(BaseModel):
+    """The sweep in figures.
+
+    Attributes:
+        places: how many places there are in the journal of each kind of task: before, during and
+            after each request.
+        harmed: tasks by what was done to them.
+        unharmed_s: how long a task takes that nobody harms.
+        model_calls, payments, mails, purchases: how many were billed, or took effect.
+        absorbed: calls that were repeated, and answered as before.
+        approvals: by a person.
+        holds: whether the audit found nothing at all.
+    """
+
+    places: dict[str, int]
+    harmed: dict[str, int]
+    unharmed_s: dict[str, float]
+    p50_s: float
+    slowest_s: float
+    duration_s: float
+    model_calls: int
+    tokens: int
+    payments: int
+    mails: int
+    purchases: int
+    absorbed: int
+    approvals: int
+    tasks: list[HarmedTask]
+    findings: list[FindingView]
+    holds: bool
+
+
+def compile_report(
+    case: Case, findings: Sequence[Finding], places: dict[str, int], duration_s: float
+) -> Report:
+    """Count."""
+    calls = case.evidence.calls
+    took_s = [run.took_s for run in case.harmed]
+    effects = Counter(effect.service for effect in case.evidence.effects)
+    billed = [each for each in calls if (each.service, each.outcome) == (COMPLETIONS, "applied")]
+    return Report(
+        places=places,
+        harmed=dict(Counter(f"{run.kind}, {run.victim}" for run in case.harmed)),
+        unharmed_s={run.kind: run.took_s for run in case.unharmed.values()},
+        p50_s=percentile(took_s, 50),
+        slowest_s=percentile(took_s, 100),
+        duration_s=duration_s,
+        model_calls=len(billed),
+        tokens=sum(each.tokens for each in billed),
+        payments=effects[PAYMENTS],
+        mails=effects[MAIL],
+        purchases=effects[PURCHASES],
+        absorbed=sum(each.outcome == "repeated" for each in calls),
+        approvals=sum(run.approvals for run in case.runs),
+        tasks=[_told(run) for run in case.harmed],
+        findings=[FindingView(**asdict(finding)) for finding in findings],
+        holds=not findings,
+    )
+
+
+def render(report: Report) -> RenderableType:
+    """The report for people."""
+    victims = list(dict.fromkeys(task.victim for task in report.tasks))
+    table = Table(title="Seconds until the task was done", title_justify="left")
+    for column in ("task", "place in its journal", *victims):
+        table.add_column(column)
+    took: dict[tuple[str, str], dict[str, str]] = {}
+    for task in report.tasks:
+        ending = f"{task.took_s:.1f}" + ("" if task.status == "succeeded" else f" {task.status}")
+        took.setdefault((task.kind, task.place), {})[task.victim] = ending
+    for (kind, place), endings in took.items():
+        table.add_row(kind, place, *(endings.get(victim, "") for victim in victims))
+    return Group(table, _summary(report), *_finding_lines(report))
+
+
+def _told(run: Run) -> HarmedTask:
+    return HarmedTask(
+        kind=run.kind,
+        victim=run.victim,
+        place=run.place,
+        task=str(run.task),
+        status=run.view.status,
+        took_s=round(run.took_s, 3),
+    )
+
+
+def _summary(report: Report) -> Table:
+    table = Table(show_header=False)
+    for kind, count in report.places.items():
+        table.add_row(f"places in a journal, {kind}", f"{count}")
+    for harm, count in report.harmed.items():
+        table.add_row(f"tasks harmed, {harm}", f"{count}")
+    table.add_row("until done", f"p50 {report.p50_s:.1f} s, slowest {report.slowest_s:.1f} s")
+    table.add_row("model calls billed", f"{report.model_calls}, {report.tokens} tokens")
+    table.add_row("payments, mails", f"{report.payments}, {report.mails}")
+    table.add_row("purchases", f"{report.purchases}")
+    table.add_row("approvals by a person", f"{report.approvals}")
+    table.add_row("repeated calls absorbed", f"{report.absorbed}")
+    table.add_row("audit", "holds" if report.holds else f"{len(report.findings)} findings")
+    return table
+
+
+def _finding_lines(report: Report) -> list[str]:
+    shown = report.findings[:FINDINGS_SHOWN_MAX]
+    lines = [printable(f"{one.clause}: {one.subject}: {one.detail}") for one in shown]
+    more = len(report.findings) - len(shown)
+    return [*lines, f"and {more} more findings"] if more > 0 else lines

@@ -1,0 +1,146 @@
+"""The support demo from beginning to end: kill at every place of a journal, and audit.
+
+`headway demo support` kills the agent at each place in turn. `python -m headway.demo.support.sweep`
+also kills the coordinator, and both, and freezes the agent, and does it all to the buyer too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.agents.client import Client
+from headway.cli import output
+from headway.coordinator.coordinator_child import COMMAND, CoordinatorChild
+from headway.coordinator.embedded import Embedded
+from headway.coordinator.logfile import LogFile
+from headway.demo.datafolder import data_folder, log_into
+from headway.demo.narration import Narration
+from headway.demo.run import ANSWER_WITHIN_S, LOG_FILE, SERVERS, stop_in_order_at_sigterm
+from headway.demo.support.audit import Case, Run, audit
+from headway.demo.support.deaths import places
+from headway.demo.support.desk import Desk, Harm, Victim, desk
+from headway.demo.support.downstream import SERVICES_FILE
+from headway.demo.support.evidence import Evidence, read_evidence
+from headway.demo.support.report import Report, compile_report, render
+from headway.demo.support.sagas import KINDS, SUPPORT, Kind
+from headway.demo.support.staff import Member
+from headway.demo.support.stub import STUB_FILE
+
+LANES_DEFAULT = 6
+DESK = "desk"
+ZOMBIES = 3  # of each kind of task
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is harmed: kinds of tasks, and who of those that are killed or frozen.
+
+    `lanes` tasks are harmed at a time.
+    """
+
+    kinds: Sequence[Kind] = (SUPPORT,)
+    victims: Sequence[Victim] = ("agent",)
+    lanes: int = LANES_DEFAULT
+
+
+EVERYTHING = Plan(KINDS, ("agent", "coordinator", "agent and coordinator", "zombie"))
+
+
+def run_sweep(plan: Plan, *, as_json: bool = False, keep: Path | None = None) -> int:
+    """Harm as planned and write the report to standard output; the exit status.
+
+    The status is 0 only if killing made no difference. Data and logs stay in `keep`, or are
+    removed. InvalidInput when `keep` is taken.
+    """
+    with data_folder(keep) as data, log_into(data / LOG_FILE):
+        with Narration(output.narration_console(), "tasks") as narration:
+            try:
+                report = asyncio.run(_run(plan, data, narration))
+            except asyncio.CancelledError:
+                raise KeyboardInterrupt from None
+        if keep:
+            narration.say(f"Data and logs are in {keep}.")
+        elif not report.holds:
+            narration.say("Run it again with --keep DIR to look into what the audit found.")
+    output.show(report, render, as_json=as_json)
+    return 0 if report.holds else 1
+
+
+async def sweep(opened: Desk, plan: Plan, narration: Narration) -> tuple[list[Run], dict[str, int]]:
+    """All runs, the unharmed ones first, and how many places there are for each kind."""
+    runs: list[Run] = []
+    harms: list[Harm] = []
+    found: dict[str, int] = {}
+    for kind in plan.kinds:
+        run, notes = await opened.unharmed(kind)
+        runs.append(run)
+        there = places(notes)
+        found[kind] = len(there)
+        narration.say(f"{kind}: done in {run.took_s:.1f} s, with {len(there)} places to be killed.")
+        for victim in plan.victims:
+            chosen = there[len(there) // (2 * ZOMBIES) :: len(there) // ZOMBIES]
+            harms += [
+                Harm(kind, each, victim) for each in (chosen if victim == "zombie" else there)
+            ]
+
+    def tell(run: Run) -> None:
+        narration.say(f"{run.took_s:6.1f} s  {run.name}: {run.view.status}")
+        narration.one_done()
+
+    narration.begin(len(harms))
+    runs += await opened.harmed(harms, tell)
+    return runs, found
+
+
+async def _run(plan: Plan, data: Path, narration: Narration) -> Report:
+    stop_in_order_at_sigterm()
+    started = time.monotonic()
+    folder = data / DESK
+    folder.mkdir()
+    narration.say("Starting PostgreSQL, NATS and a coordinator.")
+    async with (
+        Embedded(data / SERVERS, coordinators=0) as embedded,
+        coordinating(embedded, folder) as coordinator,
+        await Client.connect(embedded.nats_url, timeout=ANSWER_WITHIN_S) as client,
+    ):
+        narration.say(f"Starting a model, the shop's services, and agents in {plan.lanes} lanes.")
+        async with desk(
+            folder,
+            embedded.nats_url,
+            client,
+            lanes=plan.lanes,
+            coordinator=coordinator.pid_file,
+        ) as opened:
+            runs, found = await sweep(opened, plan, narration)
+    case = Case(runs, evidence_in(folder))
+    return compile_report(case, audit(case), found, time.monotonic() - started)
+
+
+@asynccontextmanager
+async def coordinating(embedded: Embedded, folder: Path) -> AsyncIterator[Member]:
+    """A coordinator that may be killed time and again, until the block ends."""
+    name = "coordinator"
+    child = CoordinatorChild(
+        name,
+        LogFile(folder / "logs" / f"{name}.log"),
+        command=COMMAND,
+        nats_url=embedded.nats_url,
+        postgres_url=embedded.postgres_url,
+    )
+    member = Member(name, child.launch(), folder)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(member.stop)
+        await member.start()
+        await child.wait_ready()
+        yield member
+
+
+def evidence_in(folder: Path) -> Evidence:
+    """What the services and the model's stand-in wrote down there, as far as they ran."""
+    files = (folder / name for name in (STUB_FILE, SERVICES_FILE))
+    return read_evidence(file for file in files if file.exists())
