@@ -9,6 +9,7 @@ import sys
 import typer
 from headway.cli import (
     agents,
+    demos,
     doctor,
     documents,
     interventions,
@@ -39,7 +40,7 @@ def build() -> typer.Typer:
     )
     app.callback()(shared_flags)
     for group in (
-        *(servers, submissions, tasks, interventions, logs),
+        *(servers, demos, submissions, tasks, interventions, logs),
         *(documents, sagas, agents, doctor),
     ):
         group.add_to(app)

@@ -1,10 +1,9 @@
-"""Commands that run something: up, coordinator, agent, demo."""
+"""Commands that run something: up, coordinator, agent."""
 
 from __future__ import annotations
 
 import logging
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,7 +23,6 @@ def add_to(app: typer.Typer) -> None:
     command(app, PANEL, flags=("json", "data"))(up)
     command(app, PANEL)(coordinator)
     command(app, PANEL)(agent)
-    command(app, PANEL, flags=("json",))(demo)
 
 
 def up(
@@ -68,30 +66,6 @@ def agent(
     _log_to_standard_error()
     loaded = [runner.load(one) for one in agents]
     runner.run(loaded, terminal.addresses().nats_url, concurrency=concurrency)
-
-
-def demo(
-    terminal: Terminal,
-    orders: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Your own orders, as JSON lines.")
-    ] = None,
-    count: Annotated[int, typer.Option(min=1, help="Orders to generate.")] = 300,
-    seed: Annotated[int, typer.Option(help="Decides the orders and the kills.")] = 1,
-    kills: Annotated[int, typer.Option(min=0, help="Processes to kill on the way.")] = 12,
-    keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep the data and logs in this directory.")
-    ] = None,
-) -> None:
-    """Run an order desk while its processes are being killed, then audit what is left.
-
-    Exits with 0 only if no effect was lost and none was applied twice.
-    """
-    run = load("headway.demo.run", "demo")
-    raise typer.Exit(
-        run.run_demo(
-            orders=orders, count=count, seed=seed, kills=kills, as_json=terminal.as_json, keep=keep
-        )
-    )
 
 
 def _log_to_standard_error() -> None:

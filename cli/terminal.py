@@ -97,25 +97,32 @@ def command(
     """
 
     def register(function: F) -> F:
-        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        shared = inspect.signature(shared_flags, eval_str=True).parameters
-        taken = [shared[flag].replace(kind=_KEYWORD) for flag in ("context", *flags)]
-
-        @functools.wraps(function)
-        def run(
-            context: typer.Context,
-            json: bool = False,
-            nats_url: str | None = None,
-            data: Path | None = None,
-            **own_parameters: Any,
-        ) -> None:
-            function(_terminal(context, json, nats_url, data), **own_parameters)
-
-        run.__signature__ = inspect.Signature([*own, *taken])  # type: ignore[attr-defined]
-        app.command(name, rich_help_panel=panel)(run)
+        app.command(name, rich_help_panel=panel)(with_flags(function, flags))
         return function
 
     return register
+
+
+def with_flags(function: Callable[..., None], flags: Sequence[str]) -> Callable[..., None]:
+    """A function of a Terminal as typer calls it: with the shared flags `flags`. As the callback of
+    a group it stands for the group without a subcommand."""
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    shared = inspect.signature(shared_flags, eval_str=True).parameters
+    taken = [shared[flag].replace(kind=_KEYWORD) for flag in ("context", *flags)]
+
+    @functools.wraps(function)
+    def run(
+        context: typer.Context,
+        json: bool = False,
+        nats_url: str | None = None,
+        data: Path | None = None,
+        **own_parameters: Any,
+    ) -> None:
+        if context.invoked_subcommand is None:
+            function(_terminal(context, json, nats_url, data), **own_parameters)
+
+    run.__signature__ = inspect.Signature([*own, *taken])  # type: ignore[attr-defined]
+    return run
 
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
