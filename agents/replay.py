@@ -98,7 +98,7 @@ class Replay:
             self._numbered.append(call)
 
     def go_on_after(self, seq: int) -> None:
-        """The handler has its state from the checkpoint in entry `seq`; it made the calls before."""
+        """The handler has its state from entry `seq`, a checkpoint: it made the calls before."""
         before = [call for call in self._numbered if call.intent.seq < seq]
         self._made = max(self._made, len(before))
         self._numbers |= Counter(call.intent.tool for call in before)  # the larger of both
