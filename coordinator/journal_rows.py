@@ -224,11 +224,14 @@ def commit_arrays(changes: Sequence[Change], at: int) -> list[Any]:
     """The arguments of `commit_journals`; `at` is ms since 1970."""
     heads = [(*change.place, *_standing(change), *change.spent) for change in changes]
     entries = [
-        (place, seq, *row, len(row.data or b""))
+        (
+            *(place, *change.place, change.after.epoch, change.after.agent, seq),
+            *(*row, len(row.data or b"")),
+        )
         for place, change in enumerate(changes, 1)
         for seq, row in enumerate(change.rows, change.before.seq + 1)
     ]
-    return [*columns(heads, 20), at, *columns(entries, 10)]
+    return [*columns(heads, 20), at, *columns(entries, 15)]
 
 
 def _standing(change: Change) -> tuple[Any, ...]:

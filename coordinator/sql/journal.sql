@@ -23,8 +23,8 @@ CROSS JOIN LATERAL (
 -- $1-$6 task, step, phase, epoch, seq and undoing as they were read (epoch 0: nobody opened it)
 -- $7-$17 epoch, seq, attempt, command epoch, agent, worker, undoing, resumed, failures, trail,
 -- unsettled as they are now; $18-$20 tokens in, tokens out and US dollars that the entries add
--- $21 when (ms); $22-$31 entries: place of their journal in the arrays above (from 1), seq, kind,
--- key, tool, meta, data, by, reason, bytes of data
+-- $21 when (ms); $22-$36 entries: place of their journal in the arrays above (from 1), task, step,
+-- phase, epoch, agent, seq, kind, key, tool, meta, data, by, reason, bytes of data
 -- Rows are locked in the order of their ids, so that two batches cannot deadlock. Answers the
 -- places that went through, with what their tasks have used in all.
 WITH wanted AS (
@@ -70,7 +70,7 @@ updated AS (
         cost_usd = h.cost_usd + l.cost_usd::numeric
     FROM locked AS l
     WHERE h.task_id = l.task_id AND h.step = l.step AND h.phase = l.phase
-    RETURNING h.task_id, h.step, h.phase
+    RETURNING l.place, l.task_id, l.input_tokens, l.output_tokens, l.cost_usd
 ),
 
 inserted AS (
@@ -88,28 +88,35 @@ inserted AS (
 ),
 
 committed AS (
-    SELECT w.*
-    FROM (SELECT * FROM updated UNION ALL SELECT * FROM inserted) AS c
-    JOIN wanted AS w ON w.task_id = c.task_id AND w.step = c.step AND w.phase = c.phase
+    SELECT place, task_id, input_tokens, output_tokens, cost_usd
+    FROM updated
+    UNION ALL
+    SELECT w.place, w.task_id, 0, 0, 0
+    FROM inserted AS i
+    JOIN wanted AS w ON w.task_id = i.task_id AND w.step = i.step AND w.phase = i.phase
 ),
 
 appended AS (
     INSERT INTO headway.journal_entries (
-        task_id, step, phase, seq, epoch, kind, key, tool, agent, by, reason, at, bytes, meta, data
+        task_id, step, phase, epoch, agent, seq, kind, key, tool, meta, data, by, reason, bytes, at
     )
-    SELECT c.task_id, c.step, c.phase, e.seq, c.epoch, e.kind, e.key, e.tool, c.agent, e.by,
-           e.reason, to_timestamp($21::bigint / 1000.0), e.bytes, e.meta, e.data
+    SELECT e.task_id, e.step, e.phase, e.epoch, e.agent, e.seq, e.kind, e.key, e.tool, e.meta,
+           e.data, e.by, e.reason, e.bytes, to_timestamp($21::bigint / 1000.0)
     FROM unnest(
-        $22::integer[], $23::integer[], $24::text[], $25::text[], $26::text[], $27::json[],
-        $28::json[], $29::text[], $30::text[], $31::integer[]
-    ) AS e (place, seq, kind, key, tool, meta, data, by, reason, bytes)
-    JOIN committed AS c ON c.place = e.place
+        $22::integer[], $23::uuid[], $24::text[], $25::text[], $26::integer[], $27::text[],
+        $28::integer[], $29::text[], $30::text[], $31::text[], $32::json[], $33::json[],
+        $34::text[], $35::text[], $36::integer[]
+    ) AS e (
+        place, task_id, step, phase, epoch, agent,
+        seq, kind, key, tool, meta, data, by, reason, bytes
+    )
+    WHERE (e.place IN (SELECT place FROM committed)) IS TRUE
 )
 
 SELECT c.place,
-       (u.input_tokens + a.input_tokens)::bigint AS input_tokens,
-       (u.output_tokens + a.output_tokens)::bigint AS output_tokens,
-       (u.cost_usd + a.cost_usd)::double precision AS cost_usd
+       (u.input_tokens + sum(c.input_tokens) OVER of_task)::bigint AS input_tokens,
+       (u.output_tokens + sum(c.output_tokens) OVER of_task)::bigint AS output_tokens,
+       (u.cost_usd + sum(c.cost_usd::numeric) OVER of_task)::double precision AS cost_usd
 FROM committed AS c
 CROSS JOIN LATERAL (
     SELECT coalesce(sum(s.input_tokens), 0) AS input_tokens,
@@ -118,13 +125,7 @@ CROSS JOIN LATERAL (
     FROM headway.journals AS s
     WHERE s.task_id = c.task_id
 ) AS u
-CROSS JOIN LATERAL (
-    SELECT sum(o.input_tokens) AS input_tokens,
-           sum(o.output_tokens) AS output_tokens,
-           sum(o.cost_usd::numeric) AS cost_usd
-    FROM committed AS o
-    WHERE o.task_id = c.task_id
-) AS a;
+WINDOW of_task AS (PARTITION BY c.task_id);
 
 -- name: journal_page
 -- A journal's entries after $4, at most $5 of them and, but for the first, $6 bytes of data; each
