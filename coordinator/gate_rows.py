@@ -86,12 +86,12 @@ def columns_of(request: GateRequest) -> tuple[Any, ...]:
 
 def data_of_request(request: GateRequest, **more: Any) -> bytes:
     """What the audit log has of a request, beside its columns."""
-    return orjson.dumps({**request.model_dump(include=_OF_REQUEST), **more})
+    return orjson.dumps({**request.model_dump(mode="json", include=_OF_REQUEST), **more})
 
 
 def data_of_view(view: GateView) -> bytes:
     """What the audit log has of a decision, beside its columns."""
-    return orjson.dumps(view.model_dump(include=_OF_VIEW))
+    return orjson.dumps(view.model_dump(mode="json", include=_OF_VIEW))
 
 
 def data_of_gate(gate: Gate, **more: Any) -> bytes:

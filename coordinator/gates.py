@@ -204,16 +204,16 @@ class Gates:
 
     def _announce(self, loaded: Loaded) -> None:
         """Tell the feed; lossy, so whoever waits asks again all the same."""
+        task, saga = str(loaded.id), loaded.definition.name
         news = {
-            "task": loaded.id,
-            "saga": loaded.definition.name,
+            "task": task,
+            "saga": saga,
             "status": loaded.task.status,
             "version": loaded.task.version,
             "at": datetime.fromtimestamp(self._clock() / 1000, UTC),
         }
         with suppress(ConnectionError):
-            subject = feed_subject(loaded.definition.name, str(loaded.id), NEWS)
-            self._wire.publish(subject, orjson.dumps(news))
+            self._wire.publish(feed_subject(saga, task, NEWS), orjson.dumps(news))
 
 
 def _is_news(kind: str) -> bool:
