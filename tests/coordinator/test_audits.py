@@ -130,6 +130,14 @@ async def test_a_time_bounds_what_is_told(office):
             assert (holder.task in {entry.task for entry in found.entries}) is there
 
 
+async def test_who_gives_no_name_is_told_of_all_the_same(office):
+    holder = await holding(office)
+    await office.failed(holder.task, hold=True)
+    await office.happen(holder.task, i.RetryStuck(NOW, "", ""), i.Tick(NOW), i.Cancel(NOW, "", ""))
+    kinds = [entry.kind for entry in (await page(office, task=holder.task)).entries]
+    assert kinds == ["TaskHeld", "TaskResumed", "RecoveryStarted"]
+
+
 async def test_what_nobody_did_and_tasks_that_are_not_there_are_not_told(office):
     task = await office.submit()
     await office.failed(task)

@@ -228,6 +228,16 @@ async def test_an_append_that_is_asked_twice_at_once_is_written_once(office):
     assert len((await holder.read()).entries) == 1
 
 
+async def test_appends_that_do_not_wait_for_each_other_are_taken_in_their_order(office):
+    holder = await holding(office)
+    notes = [NewEntry(kind="note", data=number) for number in range(1, 11)]
+    answers = await asyncio.gather(
+        *(holder.append(note, seq=seq) for seq, note in enumerate(notes, 1))
+    )
+    assert [answer.seq for answer in answers] == list(range(1, 11))
+    assert [entry.data for entry in (await holder.read()).entries] == list(range(1, 11))
+
+
 async def test_entries_come_in_order_and_no_other_way(office):
     holder = await holding(office)
     await holder.append(intent())

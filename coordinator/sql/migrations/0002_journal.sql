@@ -153,8 +153,9 @@ WHERE e.type IN (
         'SignalReceived', 'TaskHeld'
     )
   AND (
-        e.type NOT IN ('RecoveryStarted', 'TaskResumed')
+        e.type <> 'RecoveryStarted'
         OR headway.text_of(e.data, 'by') <> ''
+        OR headway.text_of(e.data, 'step') IS NULL  -- not for a step that failed
     )
 UNION ALL
 SELECT j.at,
