@@ -7,8 +7,25 @@ from typing import Any, get_type_hints
 import orjson
 import pytest
 from corpus import steps
-from headway.sagas import Phase, StepState, StepStatus, Task, TaskStatus
+from headway.sagas import (
+    Phase,
+    Retry,
+    Step,
+    StepState,
+    StepStatus,
+    Task,
+    TaskStatus,
+    Timeouts,
+)
 from headway.sagas import events as e
+from headway.sagas.circumstances import (
+    ORDINARY,
+    Appended,
+    Bounds,
+    Circumstances,
+    Hold,
+    Signal,
+)
 from headway.sagas.codec import (
     UnknownEventType,
     decode_event,
@@ -37,6 +54,36 @@ _json = st.recursive(
 _times = st.integers(0, 2**53)
 _counts = st.integers(0, 10_000)
 _words = st.text(st.characters(codec="utf-8"), max_size=20)
+_names = st.lists(_words, max_size=2).map(tuple)
+_steps = st.builds(
+    Step,
+    name=_words,
+    action=_words,
+    compensate=st.none() | _words,
+    after=_names,
+    read_only=st.booleans(),
+    retry=st.just(Retry(initial_interval=0.5, maximum_attempts=2)),
+    timeouts=st.just(Timeouts(schedule_to_close=90.5)),
+    kind=st.sampled_from(["action", "approval", "wait", "sleep", "child"]),
+    input=_json,
+)
+_bounds = st.none() | st.builds(
+    Bounds, _times, _counts, st.none() | _names, st.sampled_from(["retry", "compensate", "park"])
+)
+_circumstances = st.builds(
+    Circumstances,
+    _bounds,
+    st.none() | st.builds(Hold, _words, _words, _words),
+    st.lists(st.builds(Appended, _words, _steps), max_size=2).map(tuple),
+    _names,
+    st.lists(st.builds(Signal, _words, _words, _json), max_size=2).map(tuple),
+    _names,
+    _words,
+    _counts,
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
 _states = st.builds(
     StepState,
     status=st.sampled_from(StepStatus),
@@ -54,10 +101,12 @@ _states = st.builds(
     known=st.booleans(),
     empty=st.booleans(),
     doubted=_counts,
+    discounted=_counts,
     claims=_counts,
     claim=st.none() | st.builds(Claim, _counts, _counts, _words),
     error=st.none() | st.builds(Failure, _words, _words),
     result=_json,
+    progress=_json,
 )
 _tasks = st.builds(
     Task,
@@ -66,6 +115,8 @@ _tasks = st.builds(
     st.dictionaries(_words, _states, max_size=3),
     _words,
     _words,
+    _words,
+    st.just(ORDINARY) | _circumstances,
 )
 _fields: dict[Any, st.SearchStrategy[Any]] = {
     int: _times,
@@ -77,7 +128,9 @@ _fields: dict[Any, st.SearchStrategy[Any]] = {
     StepStatus: st.sampled_from(StepStatus),
     dict[str, int]: st.dictionaries(_words, _times, max_size=2),
     dict[str, StepStatus]: st.dictionaries(_words, st.sampled_from(StepStatus), max_size=2),
-    tuple[str, ...]: st.lists(_words, max_size=2).map(tuple),
+    tuple[str, ...]: _names,
+    tuple[Step, ...]: st.lists(_steps, max_size=2).map(tuple),
+    Bounds | None: _bounds,
 }
 
 

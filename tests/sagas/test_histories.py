@@ -44,6 +44,8 @@ def test_the_recorded_inputs_are_decided_as_they_were(file: Path) -> None:
     for anew, stored in zip(told_anew, told, strict=True):
         if "event" in stored:
             assert read_event(anew) == read_event(stored)
+        elif "input" in stored:
+            assert read_input(anew) == read_input(stored)
         else:
             assert anew == stored
 

@@ -69,9 +69,9 @@ def any_attempt(progress: Progress, attempt: OfAttempt) -> bool:
 
 
 def turn_without_stopping(
-    progress: Progress, at: int, reason: str, *, step: str = "", by: str = ""
+    progress: Progress, at: int, reason: str, *, failed: str = "", by: str = ""
 ) -> None:
-    progress.record(e.RecoveryStarted(at, reason, step, by))
+    progress.record(e.RecoveryStarted(at, reason, failed, by))
 
 
 def lost_again_and_again(progress: Progress, happened: i.DispatchLost) -> None:
@@ -81,20 +81,22 @@ def lost_again_and_again(progress: Progress, happened: i.DispatchLost) -> None:
         progress.record(e.AttemptRepublished(*where, epoch))
 
 
-def twice(before: Task | None, events: tuple[e.Event, ...]) -> Iterator[Action]:
+def twice(_: Progress, before: Task | None, events: tuple[e.Event, ...]) -> Iterator[Action]:
     for event in events:
         if isinstance(event, e.AttemptDispatched):
             yield Dispatch(event.step, event.phase, event.attempt, 0)
             yield Dispatch(event.step, event.phase, event.attempt, 0)
 
 
-def sent_and_never_withdrawn(before: Task | None, events: tuple[e.Event, ...]) -> Iterator[Action]:
+def sent_and_never_withdrawn(
+    _: Progress, before: Task | None, events: tuple[e.Event, ...]
+) -> Iterator[Action]:
     for event in events:
         if isinstance(event, e.AttemptDispatched):
             yield Dispatch(event.step, event.phase, event.attempt, 0)
 
 
-def all_that_was_sent(task: Task) -> tuple[Dispatch, ...]:
+def all_that_was_sent(_: Definition, task: Task) -> tuple[Dispatch, ...]:
     return tuple(
         Dispatch(name, state.phase, state.attempt, state.epoch)
         for name, state in task.steps.items()
