@@ -6,10 +6,11 @@ and of the services, and what the person approved. The clauses:
     met         the order to kill was carried out
     ended       the task succeeded
     same        it ended with the same result, after the same calls with the same answers
-    once        each call that has an effect, or is paid for, was applied exactly once
+    once        each call that has an effect, or is paid for, was applied exactly once, and no
+                order was paid back twice and no customer written to twice
     effects     the same payments, mails and purchases, and no others
     billed      the model billed exactly what the journal has
-    approved    a person was asked exactly once for each call that wants it
+    approved    a person approved each large refund exactly once
 
 No finding means that killing made no difference.
 """
@@ -27,8 +28,11 @@ import orjson
 from headway.agents.entries import Entry
 from headway.agents.identity import ACTION, invocation_id, operation_id
 from headway.agents.views import TaskView
+from headway.demo.support.downstream import LARGE_REFUND_TOOL, REFUND_TOOL
 from headway.demo.support.evidence import Effect, Evidence
 from headway.demo.support.stub import COMPLETIONS
+
+WITH_EFFECT = frozenset({REFUND_TOOL, LARGE_REFUND_TOOL, "send_mail", "purchase"})
 
 Clause = Literal["met", "ended", "same", "once", "effects", "billed", "approved"]
 
@@ -41,7 +45,7 @@ class Run:
         kind: runs of one kind are to end alike.
         number: the digits that tell its customer from all others.
         victim: who was to be killed or frozen; empty for the unharmed one.
-        place: in its journal.
+        entry, when: of its journal, and on which side of it.
         met: whether that happened.
         approvals: how often a person approved one of its calls.
         took_s: from its submission until it was settled, in seconds.
@@ -50,7 +54,8 @@ class Run:
     kind: str
     number: str
     victim: str
-    place: str
+    entry: str
+    when: str
     met: bool
     view: TaskView
     entries: tuple[Entry, ...]
@@ -64,7 +69,7 @@ class Run:
     @property
     def name(self) -> str:
         """What was done to it, in words."""
-        return f"{self.kind}: {self.victim} {self.place}" if self.victim else f"{self.kind}"
+        return f"{self.kind}, {self.victim} {self.when} {self.entry}" if self.victim else self.kind
 
     @cached_property
     def results(self) -> dict[str, Entry]:
@@ -98,10 +103,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Case:
-    """Everything that the audit looks at. Each kind has exactly one unharmed run."""
+    """Everything that the audit looks at. Each kind has exactly one unharmed run.
+
+    A model that is not `scripted` says something else each time, and keeps its books elsewhere:
+    then only what holds of any conversation is looked at.
+    """
 
     runs: Sequence[Run]
     evidence: Evidence
+    scripted: bool = True
 
     @cached_property
     def unharmed(self) -> dict[str, Run]:
@@ -132,7 +142,8 @@ class Case:
 
 def audit(case: Case) -> list[Finding]:
     """Every breach of every clause; none means that killing made no difference."""
-    return [finding for clause in _CLAUSES for finding in clause(case)]
+    clauses = _ALWAYS + _SCRIPTED if case.scripted else _ALWAYS
+    return [finding for clause in clauses for finding in clause(case)]
 
 
 def _met(case: Case) -> Iterator[Finding]:
@@ -172,8 +183,16 @@ def _once(case: Case) -> Iterator[Finding]:
             yield Finding("once", owner.name, f"{key} was applied {times} times")
     for run in case.runs:
         for invocation, entry in run.results.items():
-            if not case.applied[invocation] and entry.model:
-                yield Finding("once", run.name, f"{entry.key} was never answered by the model")
+            if entry.tool in WITH_EFFECT and not case.applied[invocation]:
+                yield Finding("once", run.name, f"{entry.key} was never applied")
+    twice = Counter(map(_target, case.evidence.effects))
+    for target, times in twice.items():
+        if times > 1:
+            yield Finding("once", " ".join(target), f"took effect {times} times")
+
+
+def _target(effect: Effect) -> tuple[str, str]:
+    return effect.service, effect.subject
 
 
 def _effects(case: Case) -> Iterator[Finding]:
@@ -181,14 +200,6 @@ def _effects(case: Case) -> Iterator[Finding]:
         found, wanted = case.effects_of(run), case.effects_of(case.unharmed[run.kind])
         if found != wanted:
             yield Finding("effects", run.name, f"had {found}, not {wanted}")
-    twice = Counter(map(_target, case.evidence.effects))
-    for target, times in twice.items():
-        if times > 1:
-            yield Finding("effects", " ".join(target), f"took effect {times} times")
-
-
-def _target(effect: Effect) -> tuple[str, str]:
-    return effect.service, effect.subject
 
 
 def _billed(case: Case) -> Iterator[Finding]:
@@ -206,10 +217,11 @@ def _billed(case: Case) -> Iterator[Finding]:
 
 def _approved(case: Case) -> Iterator[Finding]:
     for run in case.harmed:
-        wanted = case.unharmed[run.kind].approvals
+        wanted = sum(entry.tool == LARGE_REFUND_TOOL for entry in run.results.values())
         if run.approvals != wanted:
             detail = f"a person approved {run.approvals} times, not {wanted}"
             yield Finding("approved", run.name, detail)
 
 
-_CLAUSES = (_met, _ended, _same, _once, _effects, _billed, _approved)
+_ALWAYS = (_ended, _once, _approved)
+_SCRIPTED = (_met, _same, _effects, _billed)

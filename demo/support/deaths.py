@@ -38,9 +38,6 @@ class Place:
     entry: str
     when: When
 
-    def __str__(self) -> str:
-        return f"{self.when} {self.entry}"
-
 
 @dataclass(frozen=True, slots=True)
 class Order:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from headway.agents import gates
@@ -23,7 +24,7 @@ from headway.agents.errors import Unavailable
 from headway.agents.identity import new_task_id
 from headway.agents.manifest import Manifest
 from headway.agents.pull import ACK_WAIT_S
-from headway.agents.views import TaskView
+from headway.agents.views import TaskView, WaitingView
 from headway.cli.addresses import NATS_URL
 from headway.coordinator.process import Launch
 from headway.demo.crew import PYTHON
@@ -31,7 +32,7 @@ from headway.demo.support.audit import Run
 from headway.demo.support.deaths import SPARE, Order, Orders, Place
 from headway.demo.support.downstream import KEYS_FILE
 from headway.demo.support.household import household
-from headway.demo.support.person import Person
+from headway.demo.support.person import approve_all
 from headway.demo.support.sagas import KINDS, SUPPORT, Kind, agent_name, saga, step_name
 from headway.demo.support.staff import Member
 from headway.demo.support.tickets import ticket
@@ -41,6 +42,7 @@ SETTLE_WITHIN_S = 120.0
 FROZEN_S = 20.0  # a zombie's sleep: another one has long taken over by then
 REFUSED_WITHIN_S = 20.0  # after it woke up
 POLL_S = 0.05
+APPROVED = "gate-approved"  # in the audit log
 TOKENS_MAX = 100_000  # of the model, for one task
 
 Victim = Literal["agent", "coordinator", "agent and coordinator", "zombie"]
@@ -71,17 +73,15 @@ class Desk:
     def __init__(
         self,
         client: Client,
-        person: Person,
         orders: Orders,
         launch: Callable[[int], Launch],
         data: Path,
         coordinator: Path,
     ) -> None:
         self._client = client
-        self._person = person
         self._orders = orders
         self._launch = launch
-        self._data = data
+        self.data = data
         self._coordinator = coordinator
         self._numbers = itertools.count(1)
         self._lanes: list[Member] = []
@@ -91,7 +91,7 @@ class Desk:
         for lane in range(lanes):
             for kind in KINDS:
                 await self._client.register(saga(kind, lane).define())
-            member = Member(f"lane-{lane}", self._launch(lane), self._data)
+            member = Member(f"lane-{lane}", self._launch(lane), self.data)
             self._lanes.append(member)
             await member.start()
 
@@ -99,25 +99,35 @@ class Desk:
         for member in self._lanes:
             await member.stop()
 
+    async def waits_for_a_person(self, until: asyncio.Task[Any]) -> WaitingView | None:
+        """What waits for a person, once something does, and its agent is killed; None if nothing
+        did before `until` was done."""
+        while not until.done():
+            for waiting in (await self._client.parked()).waiting:
+                os.kill(self._lanes[0].pid, signal.SIGKILL)
+                return waiting
+            await asyncio.sleep(POLL_S)
+        return None
+
     async def unharmed(self, kind: Kind) -> tuple[Run, list[str]]:
         """A task that nobody harms, and the lines about its journal."""
         run = await self._run(0, kind, SPARE)
         return run, self._orders.notes(run.task)
 
-    async def harmed(self, harms: Iterable[Harm], tell: Callable[[Run], None]) -> list[Run]:
-        """A task for each harm, as many at once as there are lanes; `tell` hears of each."""
-        runs: list[Run] = []
-        todo = iter(harms)
+    async def harmed(self, harms: Sequence[Harm], tell: Callable[[Run], None]) -> list[Run]:
+        """A task for each harm, in their order, and as many at once as there are lanes; `tell`
+        hears of each when it is done."""
+        runs: dict[int, Run] = {}
+        todo = iter(enumerate(harms))
 
         async def work(lane: int) -> None:
-            for harm in todo:  # shared: each lane takes the next
+            for number, harm in todo:  # shared: each lane takes the next
                 order = harm.order(self._coordinator)
-                run = await self._run(lane, harm.kind, order, harm)
-                runs.append(run)
-                tell(run)
+                runs[number] = await self._run(lane, harm.kind, order, harm)
+                tell(runs[number])
 
         await together(work(lane) for lane in range(len(self._lanes)))
-        return runs
+        return [runs[number] for number in range(len(harms))]
 
     async def _run(self, lane: int, kind: Kind, order: Order, harm: Harm | None = None) -> Run:
         number, task = f"{next(self._numbers):04}", new_task_id()
@@ -134,11 +144,12 @@ class Desk:
             kind=kind,
             number=number,
             victim=harm.victim if harm else "",
-            place=str(harm.place) if harm else "",
+            entry=harm.place.entry if harm else "",
+            when=harm.place.when if harm else "",
             met=met,
             view=view,
             entries=tuple([each async for each in self._client.journal(task, step_name(kind))]),
-            approvals=self._person.approvals[task],
+            approvals=[each.kind async for each in self._client.audit(task)].count(APPROVED),
             took_s=took_s,
         )
 
@@ -158,7 +169,7 @@ class Desk:
             return True
         if not await self._comes(lambda: self._orders.carried_out(task), SETTLE_WITHIN_S):
             return False
-        successor = Member(f"lane-{lane}-successor", self._launch(lane), self._data)
+        successor = Member(f"lane-{lane}-successor", self._launch(lane), self.data)
         await successor.start()
         await asyncio.sleep(FROZEN_S)
         self._lanes[lane].thaw()
@@ -197,14 +208,13 @@ async def desk(
     folder.mkdir()
     keys = await gates.public_keys(client.connection)
     (data / KEYS_FILE).write_text(keys.model_dump_json())
-    person = Person(client)
     async with AsyncExitStack() as stack:
         found = await stack.enter_async_context(household(data))
         launch = _launch(folder, ack_wait_s, {**os.environ, **found, NATS_URL: nats_url})
-        opened = Desk(client, person, Orders(folder), launch, data, coordinator)
+        opened = Desk(client, Orders(folder), launch, data, coordinator)
         if not interactive:
             group = await stack.enter_async_context(asyncio.TaskGroup())
-            stack.callback(group.create_task(person.work()).cancel)
+            stack.callback(group.create_task(approve_all(client)).cancel)
         stack.push_async_callback(opened.close)
         await opened.open(lanes)
         yield opened

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from uuid import UUID
+from contextlib import suppress
 
 from headway.agents.client import Client
 from headway.agents.errors import Conflict, NotFound, Unavailable
@@ -15,30 +14,22 @@ LOOK_EVERY_S = 0.25
 MOMENT_S = 0.5  # nobody answers at once
 
 
-class Person:
-    """Approves whatever call waits for that; `approvals` counts them by task."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self.approvals: Counter[UUID] = Counter()
-
-    async def work(self) -> None:
-        """Approve without end. Coordinators that are away are waited for."""
-        while True:
-            try:
-                page = await self._client.parked()
-                gates = [each for each in page.waiting if each.kind == "gate"]
-                if gates:
-                    await asyncio.sleep(MOMENT_S)
-                for gate in gates:
-                    await self._approve(gate)
-            except Unavailable:
-                continue
-            await asyncio.sleep(LOOK_EVERY_S)
-
-    async def _approve(self, gate: WaitingView) -> None:
+async def approve_all(client: Client) -> None:
+    """Approve whatever call waits for that, a moment later; without end. Coordinators that are away
+    are waited for."""
+    while True:
         try:
-            await self._client.approve(gate.task, invocation=gate.invocation, by=NAME)
-        except (Conflict, NotFound):
-            return  # it is not wanted any more
-        self.approvals[gate.task] += 1
+            page = await client.parked()
+            gates = [each for each in page.waiting if each.kind == "gate"]
+            if gates:
+                await asyncio.sleep(MOMENT_S)
+            for gate in gates:
+                await _approve(client, gate)
+        except Unavailable:
+            continue
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+async def _approve(client: Client, gate: WaitingView) -> None:
+    with suppress(Conflict, NotFound):  # it is not wanted any more
+        await client.approve(gate.task, invocation=gate.invocation, by=NAME)

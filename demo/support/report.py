@@ -25,11 +25,12 @@ class FindingView(BaseModel):
 
 
 class HarmedTask(BaseModel):
-    """One task: who was killed or frozen, where in its journal, and how it ended."""
+    """One task: who was killed or frozen, at which entry of its journal, and how it ended."""
 
     kind: str
     victim: str
-    place: str
+    entry: str
+    when: str
     task: str
     status: str
     took_s: float
@@ -97,24 +98,34 @@ def compile_report(
 
 def render(report: Report) -> RenderableType:
     """The report for people."""
+    return Group(_took(report), _summary(report), *_finding_lines(report))
+
+
+def _took(report: Report) -> Table:
+    """A line for each entry of a journal, and a column for each victim."""
     victims = list(dict.fromkeys(task.victim for task in report.tasks))
-    table = Table(title="Seconds until the task was done", title_justify="left")
-    for column in ("task", "place in its journal", *victims):
+    title = (
+        "Seconds until done, when killed before, during and after the request that wrote an entry"
+    )
+    table = Table(title=title, title_justify="left")
+    for column in ("task", "entry", *victims):
         table.add_column(column)
-    took: dict[tuple[str, str], dict[str, str]] = {}
+    lines: dict[tuple[str, str], dict[str, list[str]]] = {}
     for task in report.tasks:
         ending = f"{task.took_s:.1f}" + ("" if task.status == "succeeded" else f" {task.status}")
-        took.setdefault((task.kind, task.place), {})[task.victim] = ending
-    for (kind, place), endings in took.items():
-        table.add_row(kind, place, *(endings.get(victim, "") for victim in victims))
-    return Group(table, _summary(report), *_finding_lines(report))
+        line = lines.setdefault((task.kind, task.entry), {})
+        line.setdefault(task.victim, []).append(ending)
+    for (kind, entry), endings in lines.items():
+        table.add_row(kind, entry, *("  ".join(endings.get(each, ())) for each in victims))
+    return table
 
 
 def _told(run: Run) -> HarmedTask:
     return HarmedTask(
         kind=run.kind,
         victim=run.victim,
-        place=run.place,
+        entry=run.entry,
+        when=run.when,
         task=str(run.task),
         status=run.view.status,
         took_s=round(run.took_s, 3),

@@ -7,8 +7,9 @@ also kills the coordinator, and both, and freezes the agent, and does it all to 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,9 @@ from headway.coordinator.logfile import LogFile
 from headway.demo.datafolder import data_folder, log_into
 from headway.demo.narration import Narration
 from headway.demo.run import ANSWER_WITHIN_S, LOG_FILE, SERVERS, stop_in_order_at_sigterm
+from headway.demo.support.agent import MODEL_URL_VARIABLE
 from headway.demo.support.audit import Case, Run, audit
-from headway.demo.support.deaths import places
+from headway.demo.support.deaths import Place, places
 from headway.demo.support.desk import Desk, Harm, Victim, desk
 from headway.demo.support.downstream import SERVICES_FILE
 from headway.demo.support.evidence import Evidence, read_evidence
@@ -51,28 +53,29 @@ class Plan:
 EVERYTHING = Plan(KINDS, ("agent", "coordinator", "agent and coordinator", "zombie"))
 
 
+def run_support(*, lanes: int, interactive: bool, as_json: bool, keep: Path | None) -> int:
+    """`headway demo support`; see `run_sweep`. With `interactive`, a single task, which is killed
+    while it waits for the person at the terminal."""
+    if interactive:
+        return _show(_with_a_person, Plan(lanes=1), as_json, keep)
+    return run_sweep(Plan(lanes=lanes), as_json=as_json, keep=keep)
+
+
 def run_sweep(plan: Plan, *, as_json: bool = False, keep: Path | None = None) -> int:
     """Harm as planned and write the report to standard output; the exit status.
 
     The status is 0 only if killing made no difference. Data and logs stay in `keep`, or are
     removed. InvalidInput when `keep` is taken.
     """
-    with data_folder(keep) as data, log_into(data / LOG_FILE):
-        with Narration(output.narration_console(), "tasks") as narration:
-            try:
-                report = asyncio.run(_run(plan, data, narration))
-            except asyncio.CancelledError:
-                raise KeyboardInterrupt from None
-        if keep:
-            narration.say(f"Data and logs are in {keep}.")
-        elif not report.holds:
-            narration.say("Run it again with --keep DIR to look into what the audit found.")
-    output.show(report, render, as_json=as_json)
-    return 0 if report.holds else 1
+    return _show(sweep, plan, as_json, keep)
+
+
+Work = Callable[[Desk, Plan, Narration], Awaitable[tuple[list[Run], dict[str, int]]]]
+"""All runs, the unharmed ones first, and how many places there are for each kind of task."""
 
 
 async def sweep(opened: Desk, plan: Plan, narration: Narration) -> tuple[list[Run], dict[str, int]]:
-    """All runs, the unharmed ones first, and how many places there are for each kind."""
+    """Harm a task at each place of a journal, for all that is planned."""
     runs: list[Run] = []
     harms: list[Harm] = []
     found: dict[str, int] = {}
@@ -83,10 +86,7 @@ async def sweep(opened: Desk, plan: Plan, narration: Narration) -> tuple[list[Ru
         found[kind] = len(there)
         narration.say(f"{kind}: done in {run.took_s:.1f} s, with {len(there)} places to be killed.")
         for victim in plan.victims:
-            chosen = there[len(there) // (2 * ZOMBIES) :: len(there) // ZOMBIES]
-            harms += [
-                Harm(kind, each, victim) for each in (chosen if victim == "zombie" else there)
-            ]
+            harms += (Harm(kind, place, victim) for place in _chosen(there, victim))
 
     def tell(run: Run) -> None:
         narration.say(f"{run.took_s:6.1f} s  {run.name}: {run.view.status}")
@@ -97,7 +97,45 @@ async def sweep(opened: Desk, plan: Plan, narration: Narration) -> tuple[list[Ru
     return runs, found
 
 
-async def _run(plan: Plan, data: Path, narration: Narration) -> Report:
+def _chosen(there: Sequence[Place], victim: Victim) -> Sequence[Place]:
+    """All places, or for zombies, who sleep for long, a few in the middle."""
+    if victim != "zombie":
+        return there
+    return [there[len(there) * (2 * number + 1) // (2 * ZOMBIES)] for number in range(ZOMBIES)]
+
+
+async def _with_a_person(
+    opened: Desk, _plan: Plan, narration: Narration
+) -> tuple[list[Run], dict[str, int]]:
+    """One task, whose agent is killed when it begins to wait for the person at the terminal."""
+    working = asyncio.create_task(opened.unharmed(SUPPORT))
+    waiting = await opened.waits_for_a_person(until=working)
+    if waiting is not None:
+        narration.say(
+            f"A refund waits for you: {waiting.details}. The agent that waits for your word has "
+            "just been killed; another one is taking over. In another terminal:"
+        )
+        narration.say(f"  headway --data {opened.data.parent / SERVERS} parked")
+    run, notes = await working
+    return [run], {SUPPORT: len(places(notes))}
+
+
+def _show(work: Work, plan: Plan, as_json: bool, keep: Path | None) -> int:
+    with data_folder(keep) as data, log_into(data / LOG_FILE):
+        with Narration(output.narration_console(), "tasks") as narration:
+            try:
+                report = asyncio.run(_run(work, plan, data, narration))
+            except asyncio.CancelledError:
+                raise KeyboardInterrupt from None
+        if keep:
+            narration.say(f"Data and logs are in {keep}.")
+        elif not report.holds:
+            narration.say("Run it again with --keep DIR to look into what the audit found.")
+    output.show(report, render, as_json=as_json)
+    return 0 if report.holds else 1
+
+
+async def _run(work: Work, plan: Plan, data: Path, narration: Narration) -> Report:
     stop_in_order_at_sigterm()
     started = time.monotonic()
     folder = data / DESK
@@ -105,7 +143,7 @@ async def _run(plan: Plan, data: Path, narration: Narration) -> Report:
     narration.say("Starting PostgreSQL, NATS and a coordinator.")
     async with (
         Embedded(data / SERVERS, coordinators=0) as embedded,
-        coordinating(embedded, folder) as coordinator,
+        coordinating(embedded.nats_url, embedded.postgres_url, folder) as coordinator,
         await Client.connect(embedded.nats_url, timeout=ANSWER_WITHIN_S) as client,
     ):
         narration.say(f"Starting a model, the shop's services, and agents in {plan.lanes} lanes.")
@@ -115,22 +153,20 @@ async def _run(plan: Plan, data: Path, narration: Narration) -> Report:
             client,
             lanes=plan.lanes,
             coordinator=coordinator.pid_file,
+            interactive=work is _with_a_person,
         ) as opened:
-            runs, found = await sweep(opened, plan, narration)
-    case = Case(runs, evidence_in(folder))
+            runs, found = await work(opened, plan, narration)
+    case = Case(runs, evidence_in(folder), scripted=not os.environ.get(MODEL_URL_VARIABLE))
     return compile_report(case, audit(case), found, time.monotonic() - started)
 
 
 @asynccontextmanager
-async def coordinating(embedded: Embedded, folder: Path) -> AsyncIterator[Member]:
+async def coordinating(nats_url: str, postgres_url: str, folder: Path) -> AsyncIterator[Member]:
     """A coordinator that may be killed time and again, until the block ends."""
     name = "coordinator"
+    log = LogFile(folder / "logs" / f"{name}.log")
     child = CoordinatorChild(
-        name,
-        LogFile(folder / "logs" / f"{name}.log"),
-        command=COMMAND,
-        nats_url=embedded.nats_url,
-        postgres_url=embedded.postgres_url,
+        name, log, command=COMMAND, nats_url=nats_url, postgres_url=postgres_url
     )
     member = Member(name, child.launch(), folder)
     async with AsyncExitStack() as stack:

@@ -32,6 +32,12 @@ class Member:
         self._process: Process | None = None
         self._keeper: asyncio.Task[None] | None = None
 
+    @property
+    def pid(self) -> int:
+        """Of the present process, or of the last one while there is none."""
+        assert self._process is not None, f"{self.name} was not started"
+        return self._process.pid
+
     async def start(self) -> None:
         """Start a process, and another one whenever it ends."""
         self._begin()
