@@ -13,7 +13,8 @@ Whoever is about to act redeems it, right before acting:
 token along with the call checks it by itself, and then redeems it if it can reach a coordinator:
 
     keys = await gates.public_keys(connection)               # once; or kept as JSON
-    gate = gates.verify(token, keys, tool="pay", arguments_digest=arguments_digest(args, kwargs))
+    digest = gates.arguments_digest((), {"order": "A-17", "amount": 120})  # by parameter
+    gate = gates.verify(token, keys, tool="pay", arguments_digest=digest)
 
 `verify` needs no network. It cannot know whether the token was redeemed before, nor whether its
 task has moved on: `redeem` does. A downstream that only verifies must itself see to it that
@@ -307,17 +308,17 @@ async def redeem(
 
 async def pass_gate(
     connection: Connection, request: GateRequest, *, waiting: Callable[[], object] | None = None
-) -> None:
+) -> str:
     """Get a token and use it up; again while it grows old, or the task moves on, in between.
 
-    Raises as `token_for` and `redeem` do.
+    Returns the token, for the record. Raises as `token_for` and `redeem` do.
     """
     tool, digest = request.tool, request.arguments_digest
     while True:
         token = await token_for(connection, request, waiting=waiting)
         try:
             await redeem(connection, token, tool=tool, arguments_digest=digest)
-            return
+            return token
         except GateRefused as refused:
             if refused.kind not in (STALE, EXPIRED):
                 raise
