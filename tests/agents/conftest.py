@@ -5,14 +5,24 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 import orjson
 import pytest
 from harness.eventually import eventually
 from headway.agents import payloads
 from headway.agents.agent import Agent
+from headway.agents.api import ERROR, ERROR_CODE
 from headway.agents.connection import Connection, connect
+from headway.agents.entries import (
+    JournalAppend,
+    JournalAppended,
+    JournalOpen,
+    JournalRead,
+    Operation,
+)
 from headway.agents.identity import new_task_id
 from headway.agents.messages import Command, CommandData, Event, decode_event, encode
 from headway.agents.pull import ACK, Delivery, Pull
@@ -28,8 +38,10 @@ from headway.agents.subjects import (
     command_subject,
     commands_of_agent,
 )
+from headway.agents.testing import MemoryJournal
 from headway.agents.views import ClaimReply, ClaimRequest, Presence
 from headway.agents.worker import Worker
+from nats.aio.msg import Msg
 from nats.js.api import (
     AckPolicy,
     ConsumerConfig,
@@ -38,6 +50,7 @@ from nats.js.api import (
     StreamConfig,
     SubjectTransform,
 )
+from pydantic import BaseModel
 
 ACK_WAIT_S = 0.6  # of the tests' consumers; workers are told
 
@@ -186,6 +199,69 @@ class StandIn:
         self.presences.append(Presence.model_validate_json(body))
 
 
+_JOURNAL_REQUESTS: dict[str, type[Operation]] = {
+    "journal.open": JournalOpen,
+    "journal.append": JournalAppend,
+    "journal.read": JournalRead,
+}
+
+
+class JournalStandIn:
+    """Answers for journals on the API, each kept in memory.
+
+    `refuse` may say no (with `code`, `kind` and `reason`); `deaf` is silent; nothing is answered
+    while `answering` is not set. `requests` are all that were heard, by operation, oldest first.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.journals: dict[tuple[UUID, str, str], MemoryJournal] = {}
+        self.requests: list[tuple[str, Operation]] = []
+        self.refuse: Callable[[str, Any], Any] = lambda operation, request: None
+        self.deaf = False
+        self.answering = asyncio.Event()
+        self.answering.set()
+        self._connection = connection
+
+    async def start(self) -> None:
+        for operation in _JOURNAL_REQUESTS:
+            answer = partial(self._answer, operation)
+            await self._connection.nc.subscribe(api_subject(operation), cb=answer)
+
+    def of(self, command: Command) -> MemoryJournal:
+        """The journal of a command's operation."""
+        key = (UUID(command.task), command.step, str(command.phase))
+        return self.journals.setdefault(key, MemoryJournal())
+
+    def heard(self, operation: str) -> list[Any]:
+        return [request for name, request in self.requests if name == operation]
+
+    async def _answer(self, operation: str, message: Msg) -> None:
+        request = _JOURNAL_REQUESTS[operation].model_validate_json(message.data)
+        self.requests.append((operation, request))
+        if self.deaf:
+            return
+        await self.answering.wait()
+        refusal = self.refuse(operation, request)
+        if refusal is not None:
+            problem = {"type": refusal.kind, "detail": refusal.reason}
+            headers = {ERROR: refusal.reason, ERROR_CODE: str(refusal.code)}
+            await self._connection.nc.publish(message.reply, orjson.dumps(problem), headers=headers)
+            return
+        key = (request.task, request.step, request.phase)
+        journal = self.journals.setdefault(key, MemoryJournal())
+        match operation:
+            case "journal.open":
+                answer: BaseModel = await journal.open()
+            case "journal.read":
+                answer = await journal.read(request.after)
+            case _:
+                if len(journal.entries) >= request.seq:  # asked again
+                    answer = JournalAppended(seq=len(journal.entries))
+                else:
+                    answer = await journal.append(request.epoch, request.seq, request.entries)
+        await message.respond(answer.model_dump_json().encode())
+
+
 @pytest.fixture
 async def standin(nats_url: str) -> AsyncIterator[StandIn]:
     async with await connect(nats_url, name="stand-in") as connection:
@@ -193,6 +269,14 @@ async def standin(nats_url: str) -> AsyncIterator[StandIn]:
         await standin.start()
         yield standin
         await standin.stop()
+
+
+@pytest.fixture
+async def journals(nats_url: str) -> AsyncIterator[JournalStandIn]:
+    async with await connect(nats_url, name="journals") as connection:
+        journals = JournalStandIn(connection)
+        await journals.start()
+        yield journals
 
 
 class Running:
