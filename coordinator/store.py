@@ -159,6 +159,6 @@ def _new(change: Change) -> tuple[Any, ...]:
         orjson.dumps(new.attributes).decode(),
         new.version is None,
         None if new.manifest is None else new.manifest.model_dump_json().encode(),
-        None if new.parent is None else orjson.dumps(tuple(new.parent)),
+        None if new.parent is None else orjson.dumps([str(new.parent.task), *new.parent[1:]]),
         change.waits,
     )
