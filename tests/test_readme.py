@@ -78,8 +78,8 @@ def test_the_agent_that_survives_is_killed_while_a_person_is_asked(place: Path) 
         assert view["steps"][0]["result"] == f"500 cents under {call['invocation']}"
         printed = run(f"{journal.replace('TASK', task)} --json", place)
         entries = [orjson.loads(line) for line in printed.splitlines()]
-        results = [entry["tool"] for entry in entries if entry["kind"] == "intent"]
-        assert results == ["ask_model", "refund"]
+        begun = [entry["tool"] for entry in entries if entry["kind"] == "intent"]
+        assert begun == ["ask_model", "refund", "refund"]  # the second was cut short
     finally:
         second.terminate()
         second.wait(TIMEOUT_S)
