@@ -187,9 +187,34 @@ SELECT headway.ensure_journal_partitions(to_timestamp($1::bigint / 1000.0), 2) A
 -- name: audit
 -- The audit log from $1 (inclusive) to $2, after the entry ($3, $4, $5), at most $6.
 SELECT at, task_id, id, step, kind, who, what, reason, data
-FROM headway.audit
-WHERE at >= greatest($1::timestamptz, $3::timestamptz) AND at < $2::timestamptz
-  AND (at, task_id, id) > ($3::timestamptz, $4::uuid, $5::text)
+FROM (
+    (
+        SELECT at, task_id, id, step, kind, who, what, reason, data
+        FROM headway.audit_of_history
+        WHERE at >= greatest($1::timestamptz, $3::timestamptz) AND at < $2::timestamptz
+          AND (at, task_id, id) > ($3::timestamptz, $4::uuid, $5::text)
+        ORDER BY at, task_id, id
+        LIMIT $6
+    )
+    UNION ALL
+    (
+        SELECT at, task_id, id, step, kind, who, what, reason, data
+        FROM headway.audit_of_journal
+        WHERE at >= greatest($1::timestamptz, $3::timestamptz) AND at < $2::timestamptz
+          AND (at, task_id, id) > ($3::timestamptz, $4::uuid, $5::text)
+        ORDER BY at, task_id, id
+        LIMIT $6
+    )
+    UNION ALL
+    (
+        SELECT at, task_id, id, step, kind, who, what, reason, data
+        FROM headway.audit_of_gates
+        WHERE at >= greatest($1::timestamptz, $3::timestamptz) AND at < $2::timestamptz
+          AND (at, task_id, id) > ($3::timestamptz, $4::uuid, $5::text)
+        ORDER BY at, task_id, id
+        LIMIT $6
+    )
+) AS everything
 ORDER BY at, task_id, id
 LIMIT $6;
 

@@ -131,8 +131,9 @@ CREATE INDEX task_events_acts ON headway.task_events (at) WHERE type IN (
 );
 
 -- Who did what, when and why: every tool call and every act of a person. All of it is read from
--- tables that are only ever appended to. `id` is an entry's place within its task.
-CREATE VIEW headway.audit AS
+-- tables that are only ever appended to. `id` is an entry's place within its task. Pages are read
+-- from each part along its own index on `at`; see the statement `audit`.
+CREATE VIEW headway.audit_of_history AS
 SELECT e.at,
        e.task_id,
        'history/' || lpad(e.version::text, 10, '0') AS id,
@@ -156,8 +157,9 @@ WHERE e.type IN (
         e.type <> 'RecoveryStarted'
         OR headway.text_of(e.data, 'by') <> ''
         OR headway.text_of(e.data, 'step') IS NULL  -- not for a step that failed
-    )
-UNION ALL
+    );
+
+CREATE VIEW headway.audit_of_journal AS
 SELECT j.at,
        j.task_id,
        'journal/' || j.step || '/' || j.phase || '/' || lpad(j.seq::text, 10, '0') AS id,

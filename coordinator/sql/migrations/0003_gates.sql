@@ -108,13 +108,7 @@ BEGIN
 END
 $$;
 
--- The audit log, with what happened at gates.
-ALTER VIEW headway.audit RENAME TO audit_of_steps;
-
-CREATE VIEW headway.audit AS
-SELECT at, task_id, id, step, kind, who, what, reason, data
-FROM headway.audit_of_steps
-UNION ALL
+CREATE VIEW headway.audit_of_gates AS
 SELECT g.at,
        g.task_id,
        'gate/' || lpad(g.id::text, 19, '0') AS id,
@@ -125,3 +119,11 @@ SELECT g.at,
        g.reason,
        g.data
 FROM headway.gate_events AS g;
+
+-- The whole audit log.
+CREATE VIEW headway.audit AS
+SELECT at, task_id, id, step, kind, who, what, reason, data FROM headway.audit_of_history
+UNION ALL
+SELECT at, task_id, id, step, kind, who, what, reason, data FROM headway.audit_of_journal
+UNION ALL
+SELECT at, task_id, id, step, kind, who, what, reason, data FROM headway.audit_of_gates;
