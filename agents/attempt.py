@@ -245,6 +245,7 @@ class Attempt:
             cancellation=self.cancellation,
             beat=beats.beat if binding.is_async else beats.beat_from_thread,
             calls=self._calls,
+            connection=self._station.connection,
         )
 
     def _journaled(self, binding: Binding, data: CommandData, deadline_at: float | None) -> Calls:

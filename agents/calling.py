@@ -8,7 +8,7 @@ from headway.agents import gates
 from headway.agents.about import About
 from headway.agents.connection import Connection
 from headway.agents.entries import JournalOpen
-from headway.agents.gates import GateRefused, GateRequest
+from headway.agents.gates import GateRequest
 from headway.agents.invocations import Calls
 from headway.agents.journal import Journal, Keeping
 from headway.agents.tools import Call, Tool
@@ -41,29 +41,7 @@ def calls_of(
             arguments_digest=call.arguments_digest,
             requires_approval=tool.requires_approval,
         )
-        return await _token(connection, request, redeem=not tool.redeems, waiting=waiting)
+        ask = gates.token_for if tool.redeems else gates.pass_gate
+        return await ask(connection, request, waiting=waiting)
 
     return Calls(about, journal, Trial(in_thread, leave))
-
-
-async def _token(
-    connection: Connection,
-    request: GateRequest,
-    *,
-    redeem: bool,
-    waiting: Callable[[], object],
-) -> str:
-    """A token, already used up if that is not left to the tool; a new one where the task moved on
-    before it was. Raises as `gates.pass_gate` does."""
-    while True:
-        token = await gates.token_for(connection, request, waiting=waiting)
-        if not redeem:
-            return token
-        try:
-            await gates.redeem(
-                connection, token, tool=request.tool, arguments_digest=request.arguments_digest
-            )
-            return token
-        except GateRefused as refused:
-            if refused.kind not in (gates.STALE, gates.EXPIRED):
-                raise

@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar, overload
 from uuid import UUID
 
+from headway.agents.connection import Connection
+from headway.agents.documents import Documents
 from headway.agents.entries import Usage
-from headway.agents.errors import DeclarationError
+from headway.agents.errors import DeclarationError, Unavailable
 from headway.agents.identity import ACTION, operation_id
 from headway.agents.invocations import Calls
 from headway.agents.messages import Phase
@@ -51,6 +53,7 @@ class AttemptFacts:
     cancellation: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     beat: Callable[..., object] = field(default=_unheard, repr=False)
     calls: Calls | None = field(default=None, repr=False)
+    connection: Connection | None = field(default=None, repr=False)
 
     @property
     def operation_id(self) -> UUID:
@@ -144,6 +147,13 @@ class Context(AttemptFacts):
     def usage(self) -> Usage:
         """What the task's model calls have used so far, as of the last call."""
         return Usage() if self.calls is None else self.calls.usage
+
+    @property
+    def documents(self) -> Documents:
+        """State that agents share. Each write says which task and step made it."""
+        if self.connection is None:
+            raise Unavailable("a context that no worker made has no connection, so no documents")
+        return Documents(self.connection, task=self.task, step=self.step)
 
     async def heartbeat(self, progress: Any = None) -> None:
         """Say that the handler is alive, as often as you like: most calls cost nothing.
