@@ -25,11 +25,12 @@ class Manifest(BaseModel):
         max_steps: steps in all, handed-off ones included.
         max_tokens: of model calls, input and output together; reached, no further tool is called.
         max_cost_usd: US dollars, as tools report them; as `max_tokens`.
+        max_tool_failures: calls of tools that may fail in a row before a person must look; 3 if None.
         deadline: when the task is given up: undone, or parked past its point of no return.
         acceptance: a JSON Schema for the task's output, that is the result of its last step, or the
             results of its last steps by name.
-        on_rejection: what to do about an output that is not accepted: do the last steps again (at
-            most `Retry.maximum_attempts` times, then park), undo the task, or park it.
+        on_rejection: what to do about an output that is not accepted: have the last steps done again
+            (three times, then park), undo the task, or park it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,6 +41,7 @@ class Manifest(BaseModel):
     max_steps: Annotated[int, Field(ge=1, le=256)] | None = None
     max_tokens: Annotated[int, Field(ge=0, le=TOKENS_MAX)] | None = None
     max_cost_usd: Annotated[float, Field(ge=0, le=COST_MAX_USD, allow_inf_nan=False)] | None = None
+    max_tool_failures: Annotated[int, Field(ge=1, le=1_000)] | None = None
     deadline: AwareDatetime | None = None
     acceptance: dict[str, Any] | None = None
     on_rejection: Literal["retry", "compensate", "park"] = "park"

@@ -42,7 +42,7 @@ from headway.coordinator.journal_rows import (
 from headway.coordinator.records import Loaded
 from headway.sagas.loops import TRAIL_MAX, repeating
 
-FAILURES_MAX = 3  # of tools, in a row
+FAILURES_MAX = 3  # of tools, in a row, unless the manifest says otherwise
 UNSETTLED_MAX = 256  # calls under way at once in one journal
 SIGNATURE_CHARS = 12  # of a call's arguments, in a trail
 
@@ -231,7 +231,7 @@ def _begun(head: Head, entry: NewEntry, bounds: Bounds) -> Head:
     if len(head.unsettled) >= UNSETTLED_MAX:
         raise Refusal(f"at most {UNSETTLED_MAX} calls of one step may be under way at once", 409)
     _check_manifest(entry.tool, bounds)
-    if head.failures >= FAILURES_MAX:
+    if head.failures >= _failures_max(bounds.manifest):
         raise Refusal(
             f"{head.failures} calls of tools failed in a row: a person must look before "
             f"{entry.tool!r} is called",
@@ -262,6 +262,11 @@ def _check_manifest(tool: str, bounds: Bounds) -> None:
         raise _budget_spent(f"{spent.tokens} of {manifest.max_tokens} tokens are used")
     if manifest.max_cost_usd is not None and spent.cost_usd >= manifest.max_cost_usd:
         raise _budget_spent(f"{spent.cost_usd:g} of {manifest.max_cost_usd:g} US dollars are spent")
+
+
+def _failures_max(manifest: Manifest | None) -> int:
+    own = None if manifest is None else manifest.max_tool_failures
+    return FAILURES_MAX if own is None else own
 
 
 def _budget_spent(why: str) -> Refusal:

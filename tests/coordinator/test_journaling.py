@@ -154,6 +154,14 @@ def test_of_two_guards_the_one_that_a_person_can_do_least_about_is_told():
     assert why_not(tripped, intent())[1] == TRIPPED
 
 
+def test_the_manifest_says_how_many_failures_in_a_row_are_too_many():
+    once = HELD._replace(failures=1)
+    assert after(once, intent()).seq == 1
+    assert why_not(once, intent(), bounds=Bounds(Manifest(max_tool_failures=1)))[1] == TRIPPED
+    patient = Bounds(Manifest(max_tool_failures=FAILURES_MAX + 1))
+    assert after(HELD._replace(failures=FAILURES_MAX), intent(), bounds=patient).seq == 1
+
+
 def test_the_same_tool_with_other_arguments_each_time_is_no_loop():
     head = HELD
     for number in range(100):
