@@ -25,12 +25,12 @@ class Manifest(BaseModel):
         max_steps: steps in all, handed-off ones included.
         max_tokens: of model calls, input and output together; reached, no further tool is called.
         max_cost_usd: US dollars, as tools report them; as `max_tokens`.
-        max_tool_failures: calls of tools that may fail in a row before a person must look; 3 if None.
+        max_tool_failures: failing calls in a row after which a person must look; 3 if None.
         deadline: when the task is given up: undone, or parked past its point of no return.
         acceptance: a JSON Schema for the task's output, that is the result of its last step, or the
             results of its last steps by name.
-        on_rejection: what to do about an output that is not accepted: have the last steps done again
-            (three times, then park), undo the task, or park it.
+        on_rejection: what to do about an output that is not accepted: have the last steps done
+            again (three times, then park), undo the task, or park it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

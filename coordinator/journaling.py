@@ -25,6 +25,7 @@ from headway.agents.entries import (
     NewEntry,
 )
 from headway.agents.identity import ACTION, COMPENSATION
+from headway.agents.manifest import Manifest
 from headway.coordinator.commands import target
 from headway.coordinator.errors import Refusal
 from headway.coordinator.journal_rows import (
