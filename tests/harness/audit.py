@@ -9,8 +9,9 @@ from typing import Any
 import asyncpg
 from headway.sagas import codec
 from headway.sagas.definition import Definition
-from headway.sagas.replay import replay
 from headway.sagas.invariants import violations
+from headway.sagas.plan import planned
+from headway.sagas.replay import replay
 from headway.sagas.task import ENDED, PARKED
 
 SETTLED = {str(status) for status in (*ENDED, *PARKED)}
@@ -61,7 +62,7 @@ def _wrong(row: Any, history: list[Any], definition: Definition) -> list[str]:
     )
     if codec.encode_task(folded) != codec.encode_task(stored) or folded.status != stored.status:
         found.append(f"its history folds to another state: {folded} instead of {stored}")
-    return found + violations(definition, stored)
+    return found + violations(planned(definition, stored.beside.plan), stored)
 
 
 async def events_of_type(postgres_url: str, *types: str) -> list[Any]:

@@ -3,6 +3,7 @@
 `--die-at publish`: right after the commit that makes step `b` due, before its command is sent.
 `--die-at ack`: right after the PubAck of that command, before the event is acked.
 `--die-at announcement`: right after the commit that ends a task, before anybody is told.
+`--die-at child`: right after the commit that makes a child task due, before it is begun.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from headway.agents.wire import Wire
 from headway.coordinator import streams
 from headway.coordinator.app import serve
 from headway.coordinator.bus import Bus
+from headway.coordinator.family import Family
 from headway.coordinator.settings import Settings
 
 DEADLY_STEP = "b"
@@ -52,11 +54,13 @@ def arm(moment: str) -> None:
             die_instead_of(Wire, "publish", lambda _subject, payload, *_: payload == ACK)
         case "announcement":
             die_instead_of(Bus, "announce", lambda _decision, kind: kind == "succeeded")
+        case "child":
+            die_instead_of(Family, "begin", lambda _parent, _action: True)
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--die-at", choices=["publish", "ack", "announcement"])
+    parser.add_argument("--die-at", choices=["publish", "ack", "announcement", "child"])
     parser.add_argument("--ack-wait", type=float, default=None)
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
