@@ -15,6 +15,7 @@ from headway.coordinator.logfile import LogFile
 from headway.coordinator.process import Launch, Process, start_process
 
 STOP_GRACE_S = 5.0
+PAUSE_S = 1.0  # after a process that ended by itself, which will do so again
 
 
 class Member:
@@ -66,7 +67,8 @@ class Member:
         process = self._process
         assert process is not None
         while True:
-            await process.exited()
+            if await process.exited() >= 0:
+                await asyncio.sleep(PAUSE_S)
             self.pid_file.unlink(missing_ok=True)
             self.deaths += 1
             process = self._begin()

@@ -1,0 +1,119 @@
+"""The support desk on real servers: its processes are killed, and it makes no difference.
+
+A few places of each journal, with a short wait for commands that were given to the dead; the whole
+sweep is `python -m headway.demo.support.sweep`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from harness.coordination import client_of, coordinators
+from headway.agents import Client
+from headway.coordinator import streams
+from headway.demo.support import run as support_run
+from headway.demo.support.audit import Case, audit
+from headway.demo.support.deaths import Place, places
+from headway.demo.support.desk import Desk, Harm, desk
+from headway.demo.support.report import Report
+from headway.demo.support.run import evidence_in, run_support
+from headway.demo.support.sagas import RESEARCH, SUPPORT
+
+ACK_WAIT_S = 0.9
+LANES = 2
+
+HARMS = [
+    Harm(SUPPORT, Place("result model-1", "before"), "agent"),  # it is billed, and not yet known
+    Harm(SUPPORT, Place("intent turn-3-1", "after"), "agent"),  # before a person was asked
+    Harm(SUPPORT, Place("result turn-3-1", "before"), "agent"),  # it is paid, and not yet known
+    Harm(SUPPORT, Place("checkpoint 3", "during"), "agent"),
+    Harm(SUPPORT, Place("result turn-4-1", "before"), "agent"),  # the mail is out
+    Harm(SUPPORT, Place("result model-5", "after"), "agent"),  # all is done, and not yet told
+    Harm(RESEARCH, Place("intent ask_price#3", "after"), "agent"),
+    Harm(RESEARCH, Place("result purchase#1", "before"), "agent"),
+]
+
+
+@asynccontextmanager
+async def working(
+    nats_url: str, postgres_url: str, folder: Path, **options: bool
+) -> AsyncIterator[tuple[Desk, Client]]:
+    async with coordinators(nats_url, postgres_url), client_of(nats_url) as client:
+        nobody = folder / "nobody.pid"
+        async with desk(
+            folder,
+            nats_url,
+            client,
+            lanes=LANES,
+            coordinator=nobody,
+            ack_wait_s=ACK_WAIT_S,
+            **options,
+        ) as opened:
+            yield opened, client
+
+
+@pytest.fixture(autouse=True)
+def short_ack_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "ACK_WAIT_S", ACK_WAIT_S)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+async def test_agents_that_are_killed_pay_once_write_once_and_are_billed_once(
+    nats_url: str, postgres_url: str, tmp_path: Path
+) -> None:
+    async with working(nats_url, postgres_url, tmp_path) as (opened, _):
+        unharmed = [await opened.unharmed(kind) for kind in (SUPPORT, RESEARCH)]
+        runs = [run for run, _ in unharmed]
+        there = {run.kind: set(places(notes)) for run, notes in unharmed}
+        assert all(harm.place in there[harm.kind] for harm in HARMS)
+        runs += await opened.harmed(HARMS, lambda _run: None)
+    evidence = evidence_in(tmp_path)
+    assert audit(Case(runs, evidence)) == []
+    effects = Counter(effect.service for effect in evidence.effects)
+    assert effects == {"payments": 7, "mail": 7, "purchases": 3}
+    repeated = [call.service for call in evidence.calls if call.outcome == "repeated"]
+    assert {"v1/chat/completions", "payments", "mail", "purchases"} <= set(repeated)
+    assert {harm.place for harm in HARMS} == {
+        Place(run.entry, run.when) for run in runs if run.victim
+    }
+
+
+async def test_a_person_who_says_no_is_asked_once_and_obeyed(
+    nats_url: str, postgres_url: str, tmp_path: Path
+) -> None:
+    async with working(nats_url, postgres_url, tmp_path, interactive=True) as (opened, client):
+        asking = asyncio.create_task(opened.unharmed(SUPPORT))
+        waiting = await opened.waits_for_a_person(until=asking)
+        assert waiting is not None
+        assert (waiting.kind, waiting.tool) == ("gate", "large_refund")
+        await client.reject(
+            waiting.task, invocation=waiting.invocation, by="eva", reason="too much"
+        )
+        run, _ = await asking
+    [result] = run.view.results.values()
+    assert result["text"].endswith("We are sorry. A person will look into it and write to you.")
+    effects = Counter(effect.service for effect in evidence_in(tmp_path).effects)
+    assert effects == {"mail": 1}
+    assert run.view.status == "succeeded"
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_the_exit_status_is_0_only_if_the_audit_holds(
+    holds: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = dict.fromkeys(Report.model_fields, 0)
+    lists = {"tasks": [], "findings": [], "places": {}, "harmed": {}, "unharmed_s": {}}
+    report = Report.model_validate({**figures, **lists, "holds": holds})
+
+    async def ran(*_arguments: object) -> Report:
+        return report
+
+    monkeypatch.setattr(support_run, "_run", ran)
+    status = run_support(lanes=1, interactive=False, as_json=True, keep=None)
+    assert status == (0 if holds else 1)
+    assert Report.model_validate_json(capsys.readouterr().out) == report
