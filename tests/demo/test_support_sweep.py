@@ -25,7 +25,6 @@ from headway.demo.support.run import evidence_in, run_support
 from headway.demo.support.sagas import RESEARCH, SUPPORT
 
 ACK_WAIT_S = 0.9
-LANES = 2
 
 HARMS = [
     Harm(SUPPORT, Place("result model-1", "before"), "agent"),  # it is billed, and not yet known
@@ -41,7 +40,7 @@ HARMS = [
 
 @asynccontextmanager
 async def working(
-    nats_url: str, postgres_url: str, folder: Path, **options: bool
+    nats_url: str, postgres_url: str, folder: Path, *, lanes: int, interactive: bool = False
 ) -> AsyncIterator[tuple[Desk, Client]]:
     async with coordinators(nats_url, postgres_url), client_of(nats_url) as client:
         nobody = folder / "nobody.pid"
@@ -49,10 +48,10 @@ async def working(
             folder,
             nats_url,
             client,
-            lanes=LANES,
+            lanes=lanes,
             coordinator=nobody,
+            interactive=interactive,
             ack_wait_s=ACK_WAIT_S,
-            **options,
         ) as opened:
             yield opened, client
 
@@ -66,7 +65,7 @@ def short_ack_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_agents_that_are_killed_pay_once_write_once_and_are_billed_once(
     nats_url: str, postgres_url: str, tmp_path: Path
 ) -> None:
-    async with working(nats_url, postgres_url, tmp_path) as (opened, _):
+    async with working(nats_url, postgres_url, tmp_path, lanes=4) as (opened, _):
         unharmed = [await opened.unharmed(kind) for kind in (SUPPORT, RESEARCH)]
         runs = [run for run, _ in unharmed]
         there = {run.kind: set(places(notes)) for run, notes in unharmed}
@@ -86,7 +85,8 @@ async def test_agents_that_are_killed_pay_once_write_once_and_are_billed_once(
 async def test_a_person_who_says_no_is_asked_once_and_obeyed(
     nats_url: str, postgres_url: str, tmp_path: Path
 ) -> None:
-    async with working(nats_url, postgres_url, tmp_path, interactive=True) as (opened, client):
+    alone = working(nats_url, postgres_url, tmp_path, lanes=1, interactive=True)
+    async with alone as (opened, client):
         asking = asyncio.create_task(opened.unharmed(SUPPORT))
         waiting = await opened.waits_for_a_person(until=asking)
         assert waiting is not None
