@@ -5,14 +5,20 @@ A new feature of the machine adds a shape here and inherits every law.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from headway.sagas import Definition, Retry, Saga, Timeouts
+from headway.sagas import Definition, Retry, Saga, Step, Timeouts
+from headway.sagas.checks import UNCHECKED, Checks
+from headway.sagas.circumstances import Bounds
+from headway.sagas.task import Failure
 
 QUICK = Retry(initial_interval=1.0, maximum_attempts=2)
 ONCE = Retry(maximum_attempts=1)
 ENDLESS = Retry(initial_interval=1.0, maximum_attempts=0)
 NO_LIMIT = Timeouts(start_to_close=None)
+RESULT = "result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,11 @@ class Faults:
         starts: agents may say that they begin, and that they are still at it.
         cancel: a person may cancel.
         people: a person may retry and settle what is parked.
+        holds: agents may fail so that a person must look, and guards may stop them.
+        deadline: the task's deadline may pass.
+        revoke: the task that it is a child of may have it undone.
+        signals: how many signals of each name may come.
+        handoffs: steps handed off to beyond which the search does not go.
         epochs: claims and losses of one attempt beyond which the search does not go.
     """
 
@@ -45,6 +56,11 @@ class Faults:
     starts: bool = False
     cancel: bool = True
     people: bool = True
+    holds: bool = False
+    deadline: bool = False
+    revoke: bool = False
+    signals: int = 0
+    handoffs: int = 2
     epochs: int = 2
 
 
@@ -52,14 +68,41 @@ class Faults:
 class Shape:
     """A saga and the faults of its search.
 
-    `downstream`: what the agents' effects go to: "" none, every answer may come at any time;
-    "fenced" refuses an action once its compensation was there; "keyed" only dedupes.
+    Attributes:
+        downstream: what the agents' effects go to: "" none, every answer may come at any time;
+            "fenced" refuses an action once its compensation was there; "keyed" only dedupes.
+            "family" are child tasks that are what they are said to be.
+        bounds, child: what its task is submitted with.
+        checks: what its conditions and its output are judged by.
+        results: what agents may give; the first is what they give when all goes well.
+        handoffs: what an agent's action may hand off to, if it hands off.
     """
 
     name: str
     definition: Definition
     faults: Faults = Faults()
     downstream: str = ""
+    bounds: Bounds | None = None
+    child: bool = False
+    checks: Checks = UNCHECKED
+    results: tuple[str, ...] = (RESULT,)
+    handoffs: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
+
+
+class Judged:
+    """Conditions and acceptance that go by what agents gave.
+
+    A condition is the name of a step: its result "yes" fulfils it, "no" does not, and with any
+    other nobody can tell. An output that is, or has among its parts, "bad" is not accepted.
+    """
+
+    def when(self, expression: str, results: Mapping[str, Any], /) -> bool | Failure:
+        verdict = {"yes": True, "no": False}.get(results.get(expression, ""))
+        return Failure("ConditionError", "nobody can tell") if verdict is None else verdict
+
+    def rejected(self, output: Any, /) -> str:
+        parts = output.values() if isinstance(output, dict) else [output]
+        return "it is bad" if "bad" in parts else ""
 
 
 def steps(

@@ -14,7 +14,7 @@ from typing import Literal
 from corpus import Shape
 from headway.sagas import Dispatch, Phase, Task, TaskStatus, Transition
 from headway.sagas import inputs as i
-from laws import Taken
+from taken import Taken
 from witness import Witness
 
 Kind = Literal["none", "done", "undone", "suspended", "closed"]

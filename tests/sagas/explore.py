@@ -11,43 +11,45 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
+from calm import next_word
 from corpus import Shape
-from downstream import Rows, changed_by, compensate, effects_left, executions, may_say, untouched
+from downstream import changed_by, compensate, effects_left, executions, may_say, untouched
 from headway.sagas import (
+    Dispatch,
     ImpossibleInput,
     Phase,
-    StepState,
+    StartChild,
+    StepStatus,
     Task,
     Transition,
+    UndoChild,
     due,
     outstanding,
     transition,
 )
 from headway.sagas import inputs as i
 from headway.sagas.codec import encode_task
-from headway.sagas.task import Failure
-from laws import Taken, an_answered_attempt_is_waited_for_no_more, complaints
-from menu import LATER, NOW, everything, nonsense, run_out
-from witness import Witness, nothing_seen, watch
+from headway.sagas.transition import children
+from laws import an_answered_attempt_is_waited_for_no_more, complaints
+from laws_beside import a_timer_is_heard
+from menu import NOW, everything, nonsense, run_out
+from offspring import (
+    ALIVE,
+    News,
+    done,
+    lives,
+    may_be_said,
+    raised,
+    told_of,
+    unborn_children,
+    wrongly_ended,
+)
+from taken import Taken
+from witness import NOTHING, nothing_seen, turned_around, watch
+from world import World, canonical, planned_for
 
 CALM_STEPS_MAX = 80  # without faults, a task ends within so many steps, people's retries included
-
-_SOME_FAILURE = Failure("Some", "failure")
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """A task, what an onlooker knows of it, and what is downstream of it."""
-
-    task: Task
-    seen: Witness
-    rows: Rows
-
-    def key(self) -> Hashable:
-        task = self.task
-        return task.status, task.incident, *task.steps.values(), *self.seen.values(), self.rows
 
 
 @dataclass(slots=True)
@@ -95,12 +97,14 @@ class Search:
         return self.counts
 
     def _begin(self) -> World:
-        nothing = nothing_seen(self.shape.definition)
-        submitted = i.Submit(NOW)
+        shape = self.shape
+        nothing = nothing_seen(shape.definition)
+        submitted = i.Submit(NOW, shape.bounds, shape.child)
         moved = self._decide(None, submitted)
         seen = watch(nothing, None, submitted, moved)
-        world = World(canonical(moved.task), seen, untouched(self.shape))
-        wrong = complaints(Taken(self.shape.definition, None, submitted, moved, nothing, seen))
+        world = World(canonical(moved.task), seen, untouched(shape), unborn_children(shape))
+        taken = Taken(shape.definition, None, submitted, moved, nothing, seen, shape.checks)
+        wrong = complaints(taken)
         if wrong:
             raise self._broken(world, "Submit", wrong)
         self.paths[world.key()] = ("", "Submit")
@@ -109,37 +113,59 @@ class Search:
     def _followers(self, world: World) -> Iterator[tuple[World, object]]:
         for rows in executions(self.shape, world.seen, world.rows):
             follower = replace(world, rows=rows)
-            taken = Taken(
-                self.shape.definition,
-                world.task,
-                i.Tick(NOW),
-                Transition(world.task),
-                world.seen,
-                world.seen,
-            )
-            wrong = list(effects_left(taken, self.shape, rows))
+            wrong = list(effects_left(self._of_itself(world), self.shape, rows))
             if wrong:
                 raise self._broken(world, f"executed: {rows}", wrong)
             yield follower, rows
+        for later in lives(world.seen, world.children):
+            wrong = list(wrongly_ended(self._of_itself(world), later))
+            if wrong:
+                raise self._broken(world, f"went on: {later}", wrong)
+            yield replace(world, children=later), later
         for before, happened in everything(self.shape, world.task, world.seen):
-            if may_say(self.shape, world.task, world.seen, world.rows, happened):
+            if may_say(self.shape, world.task, world.seen, world.rows, happened) and may_be_said(
+                world.task, world.children, happened
+            ):
                 yield self._take(world, before, happened), happened
+
+    def _of_itself(self, world: World) -> Taken:
+        """What the laws are told when the world changes without the machine."""
+        return Taken(
+            planned_for(self.shape, world.task),
+            world.task,
+            i.Tick(NOW),
+            Transition(world.task),
+            world.seen,
+            world.seen,
+            self.shape.checks,
+        )
 
     def _take(self, world: World, before: Task, happened: i.Input) -> World:
         """The world after an input, with every law checked."""
-        definition = self.shape.definition
         try:
             moved = self._decide(before, happened)
             seen = watch(world.seen, before, happened, moved)
-            taken = Taken(definition, before, happened, moved, world.seen, seen)
+            known = world.seen
+            if len(seen) > len(known):
+                known = {**dict.fromkeys(seen, NOTHING), **known}
+            definition = planned_for(self.shape, moved.task)
+            taken = Taken(definition, before, happened, moved, known, seen, self.shape.checks)
             if moved.task is before and not moved.actions and seen == world.seen:
                 # nothing came of it, and every other law holds of this world
-                wrong = list(an_answered_attempt_is_waited_for_no_more(taken))
+                wrong = [
+                    *an_answered_attempt_is_waited_for_no_more(taken),
+                    *a_timer_is_heard(taken),
+                ]
                 if wrong:
                     raise self._broken(world, f"{happened}", wrong)
                 return world
             rows = changed_by(self.shape, before, world.seen, world.rows, happened, moved)
-            wrong = [*complaints(taken), *effects_left(taken, self.shape, rows)]
+            family = raised(before, world.seen, world.children, happened, moved)
+            wrong = [
+                *complaints(taken),
+                *effects_left(taken, self.shape, rows),
+                *wrongly_ended(taken, family),
+            ]
         except LawBroken:
             raise
         except Exception as error:
@@ -147,18 +173,20 @@ class Search:
         if wrong:
             told = f"{happened}\n    -> {moved.events}\n    -> {moved.actions} {moved.refusal}"
             raise self._broken(world, told, wrong)
-        return World(canonical(moved.task), seen, rows)
+        return World(canonical(moved.task), seen, rows, family)
 
     def _decide(self, before: Task | None, happened: i.Input) -> Transition:
         self.counts.transitions += 1
-        return transition(self.shape.definition, before, happened)
+        definition = self.shape.definition if before is None else planned_for(self.shape, before)
+        return transition(definition, before, happened, self.shape.checks)
 
     def _try_nonsense(self, world: World) -> None:
         """What cannot have happened is refused, or changes nothing; nothing else is raised."""
-        for happened in nonsense(world.task, world.seen):
+        definition = planned_for(self.shape, world.task)
+        for happened in nonsense(definition, world.task, world.seen):
             self.counts.transitions += 1
             try:
-                moved = transition(self.shape.definition, world.task, happened)
+                moved = transition(definition, world.task, happened, self.shape.checks)
             except ImpossibleInput:
                 self.counts.refused += 1
                 continue
@@ -169,7 +197,7 @@ class Search:
 
     def _is_within_bounds(self, world: World) -> bool:
         faults = self.shape.faults
-        return all(
+        return len(world.task.beside.plan) <= faults.handoffs and all(
             max(known.actions, known.compensations) <= faults.attempts
             and state.epoch <= faults.epochs
             for known, state in zip(world.seen.values(), world.task.steps.values(), strict=True)
@@ -190,33 +218,71 @@ class Search:
         self.counts.calm_steps_max = max(self.counts.calm_steps_max, steps)
 
     def _calm_step(self, world: World) -> World:
-        task = world.task
-        if task.parked:
-            return self._calmly(world, task, i.RetryStuck(NOW, "somebody", "try again"))
-        for command in outstanding(self.shape.definition, task):
+        task, definition = world.task, planned_for(self.shape, world.task)
+        if world.children and not outstanding(definition, task):
+            for sent in children(definition, task):
+                return self._look_after_child(world, sent)
+            for name, child in world.children.items():
+                stuck = task.steps[name].status is StepStatus.FAILED_TO_COMPENSATE
+                if stuck and child.kind in ("past", "done past"):
+                    return self._take(
+                        world, task, i.Settle(NOW, name, "happened", "somebody", "saw to it")
+                    )
+        word = next_word(self.shape, definition, task, NOW)
+        if word is None:
+            return self._let_time_pass(world)
+        if not world.rows or not isinstance(word, i.Succeeded):
+            return self._take(world, task, word)
+        for command in outstanding(definition, task):
             empty = False
-            if world.rows:
-                place = list(task.steps).index(command.step)
-                row = world.rows[place]
-                if command.phase is Phase.ACTION:
-                    row = replace(row, kind="done") if row.kind == "none" else row
-                    if row.kind not in ("done", "undone"):
-                        continue  # fenced off: its command is refused, a timeout will tell
-                else:
-                    row = compensate(self.shape, row, command.attempt)
-                    empty = row.kind != "undone"
-                rows = (*world.rows[:place], row, *world.rows[place + 1 :])
-                world = replace(world, rows=rows)
+            place = list(task.steps).index(command.step)
+            row = world.rows[place]
+            if command.phase is Phase.ACTION:
+                row = replace(row, kind="done") if row.kind == "none" else row
+                if row.kind not in ("done", "undone"):
+                    continue  # fenced off: its command is refused, a timeout will tell
+            else:
+                row = compensate(self.shape, row, command.attempt)
+                empty = row.kind != "undone"
+            rows = (*world.rows[:place], row, *world.rows[place + 1 :])
             answer = i.Succeeded(NOW, command.step, command.phase, command.attempt, "result", empty)
-            return self._calmly(world, task, answer)
-        return self._calmly(world, run_out(self.shape.definition, task), i.Tick(NOW))
+            return self._take(replace(world, rows=rows), task, answer)
+        return self._let_time_pass(world)
 
-    def _calmly(self, world: World, before: Task, happened: i.Input) -> World:
-        if isinstance(happened, i.Tick):
-            timer = due(self.shape.definition, before)
-            if timer is None or timer > NOW:
-                raise self._broken(world, "no more faults", [f"its timer is {timer}"])
-        return self._take(world, before, happened)
+    def _look_after_child(self, world: World, sent: Dispatch) -> World:
+        """A child ends, is undone as it was asked to be, or is asked for again."""
+        task, child = world.task, world.children[sent.step]
+        wanted_back = turned_around(task) and child.kind in ALIVE
+        if wanted_back or child.kind in ("none", "never"):
+            return self._ask_again(world, sent)
+        if child.kind in ALIVE:
+            child = done(child)
+            world = replace(world, children={**world.children, sent.step: child})
+        outcome: News = "compensated" if child.kind == "undone" else "succeeded"
+        return self._take(world, task, i.ChildEnded(NOW, sent.step, sent.attempt, outcome))
+
+    def _ask_again(self, world: World, sent: Dispatch) -> World:
+        lost = i.DispatchLost(NOW, sent.step, sent.phase, sent.attempt, sent.epoch)
+        moved = self._decide(world.task, lost)
+        world = self._take(world, world.task, lost)
+        for action in moved.actions:
+            if isinstance(action, StartChild | UndoChild) and action.step == sent.step:
+                family, said = told_of(world.children, action)
+                world = replace(world, children=family)
+                if said:
+                    news = i.ChildEnded(NOW, action.step, action.attempt, said)
+                    world = self._take(world, world.task, news)
+        if not moved.events:
+            raise self._broken(world, f"{lost}", ["a child that was lost is not asked for again"])
+        return world
+
+    def _let_time_pass(self, world: World) -> World:
+        definition = planned_for(self.shape, world.task)
+        run = run_out(definition, world.task)
+        timer = due(definition, run)
+        if timer is None or timer > NOW:
+            raise self._broken(world, "no more faults", [f"its timer is {timer}"])
+        return self._take(world, run, i.Tick(NOW))
 
     def _broken(self, world: World, told: str, wrong: list[str]) -> LawBroken:
         way: list[str] = [told]
@@ -231,28 +297,3 @@ class Search:
             + f"\nbefore, it was {world.task.status}: {encode_task(world.task).decode()}"
             + f"\nand downstream {world.rows}"
         )
-
-
-def canonical(task: Task) -> Task:
-    """The state without what cannot matter: when things were, and in which words."""
-    return Task(
-        task.status,
-        1,
-        {name: _canonical_step(state) for name, state in task.steps.items()},
-        "because" if task.reason else "",
-        "incident" if task.incident else "",
-        "because" if task.cause else "",
-    )
-
-
-@lru_cache(maxsize=100_000)
-def _canonical_step(state: StepState) -> StepState:
-    return state._replace(
-        dispatched_at=NOW if state.dispatched_at else 0,
-        started_at=NOW if state.started_at else 0,
-        heartbeat_at=NOW if state.heartbeat_at else 0,
-        scheduled_at=NOW if state.scheduled_at else 0,
-        retry_at=LATER if state.retry_at else 0,
-        stop_by=LATER if state.stop_by else 0,
-        error=_SOME_FAILURE if state.error else None,
-    )

@@ -5,7 +5,8 @@ every transition, of every shape in the corpus:
 
 - the history folds to the state, and versions have no gap
 - state and events survive their JSON
-- ended tasks never change their status, and nothing is sent for them
+- ended tasks never change their status, and nothing is sent for them, but for a child's success,
+  which its parent may have undone
 - an input that is given twice changes nothing the second time
 - the state is sound (`violations`), and an unfinished task waits for something
 - no attempt is sent twice without a failure, a timeout or a loss in between
@@ -19,23 +20,31 @@ every transition, of every shape in the corpus:
 - a command is taken over by a later delivery only, and only so often
 - no action is tried again beyond its schedule_to_close, which no compensation has
 - a refusal records nothing but the end of the attempt that it is about
+- what is ready is begun, and a skipped step never is, nor does it keep others from it
+- nothing is begun while a person must look first; the task is parked once no agent is at it,
+  whatever the agent says that was stopped
+- a signal counts once and is taken once, the oldest first
+- no second child is begun while the first may have an effect
+- a child that cannot be undone keeps its parent from being compensated
+- an output is accepted before a task succeeds, and one that was rejected is not taken again
+- a plan only grows, by what was handed off
+- a deadline counts once: it turns the task around, or has a person look
+- a timer that goes off is heard, and none is left behind in the past
 
 Those that need more than one transition are checked by the search itself (`LAWS_OF_SEARCH`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import reduce
 
 from headway.sagas import (
-    Definition,
+    Action,
     Dispatch,
     Phase,
-    Task,
     TaskStatus,
-    Transition,
+    UndoChild,
     Withdraw,
     attempts,
     due,
@@ -48,26 +57,22 @@ from headway.sagas import events as e
 from headway.sagas import inputs as i
 from headway.sagas.codec import decode_event, decode_task, encode_event, encode_task, event_type
 from headway.sagas.task import unborn
-from witness import Witness, needs_undoing, turned_around
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """One transition: the state before, what happened, what came of it, and what was known."""
-
-    definition: Definition
-    before: Task | None
-    happened: i.Input
-    moved: Transition
-    seen_before: Witness
-    seen: Witness
-
-    @property
-    def after(self) -> Task:
-        return self.moved.task
-
-
-Law = Callable[[Taken], Iterator[str]]
+from laws_beside import (
+    a_child_that_cannot_be_undone_is_stuck,
+    a_deadline_counts_once,
+    a_held_task_is_parked_once_no_agent_is_at_it,
+    a_rejected_output_is_not_taken_again,
+    a_signal_counts_once_and_is_taken_once,
+    a_timer_is_heard,
+    an_output_is_accepted_before_success,
+    no_second_child_is_begun,
+    nothing_is_begun_while_held,
+    the_plan_only_grows,
+    what_a_guard_stopped_turns_nothing_around,
+    what_is_ready_is_begun,
+)
+from taken import Law, Taken, begins, ended
+from witness import needs_undoing, turned_around
 
 
 def the_history_folds_to_the_state(taken: Taken) -> Iterator[str]:
@@ -90,6 +95,9 @@ def all_survives_its_json(taken: Taken) -> Iterator[str]:
 def ended_tasks_stay_ended(taken: Taken) -> Iterator[str]:
     if taken.before is None or not taken.before.ended:
         return
+    revoked = isinstance(taken.happened, i.Revoke) and taken.before.beside.child
+    if revoked and taken.before.status is TaskStatus.SUCCEEDED:
+        return
     if taken.after.status is not taken.before.status:
         yield f"{taken.before.status} became {taken.after.status}"
     if taken.moved.actions:
@@ -97,7 +105,7 @@ def ended_tasks_stay_ended(taken: Taken) -> Iterator[str]:
 
 
 def a_repeated_input_changes_nothing(taken: Taken) -> Iterator[str]:
-    again = transition(taken.definition, taken.after, taken.happened)
+    again = transition(taken.definition, taken.after, taken.happened, taken.checks)
     if again.events or again.actions or again.task != taken.after:
         yield f"given twice, it led to {again.events} {again.actions}"
 
@@ -132,23 +140,8 @@ def no_attempt_is_sent_twice(taken: Taken) -> Iterator[str]:
                 yield f"{action} was not lost"
         elif action.attempt != latest + 1:
             yield f"{action} follows attempt {latest}"
-        elif known.open and not _ended(taken, action.step):
+        elif known.open and not ended(taken, action.step):
             yield f"{action} though an attempt ({known.open}) is still open"
-
-
-def _ended(taken: Taken, step: str) -> bool:
-    return any(
-        isinstance(
-            event,
-            e.AttemptFailed
-            | e.AttemptTimedOut
-            | e.StepCompleted
-            | e.StepCompensated
-            | e.EmptyDoubted,
-        )
-        and event.step == step
-        for event in taken.moved.events
-    )
 
 
 def an_answered_attempt_is_waited_for_no_more(taken: Taken) -> Iterator[str]:
@@ -168,6 +161,9 @@ def what_is_no_longer_wanted_is_withdrawn(taken: Taken) -> Iterator[str]:
     for name, state in taken.before.steps.items() if taken.before else ():
         if not state.outstanding or state.stop_by:
             continue
+        if taken.definition.steps[name].kind != "action":
+            yield from _child_left_alone(taken, name)
+            continue
         now, attempt = taken.after.steps[name], (state.phase, state.attempt)
         if now.outstanding and not now.stop_by and (now.phase, now.attempt) == attempt:
             continue
@@ -181,46 +177,99 @@ def what_is_no_longer_wanted_is_withdrawn(taken: Taken) -> Iterator[str]:
             yield f"the command of attempt {state.attempt} of {name!r} is left in its stream"
 
 
+def _child_left_alone(taken: Taken, name: str) -> Iterator[str]:
+    """A child that runs when its parent turns around is undone."""
+    turned = any(isinstance(event, e.RecoveryStarted) for event in taken.moved.events)
+    if not turned or taken.definition.steps[name].kind != "child":
+        return
+    child = UndoChild(name, taken.seen_before[name].actions)
+    if taken.after.steps[name].outstanding and child not in taken.moved.actions:
+        yield f"the child of {name!r} is not undone"
+
+
 def what_is_recorded_was_told(taken: Taken) -> Iterator[str]:
-    happened = taken.happened
     for event in taken.moved.events:
-        match event:
-            case e.StepCompleted() | e.LateSuccess():
-                told = _is_success(happened, event.step, Phase.ACTION)
-            case e.StepCompensated() | e.EmptyDoubted():
-                told = _is_success(happened, event.step, Phase.COMPENSATION)
-            case e.AttemptFailed():
-                told = isinstance(happened, i.Failed) and (
-                    (happened.step, happened.phase, happened.attempt)
-                    == (event.step, event.phase, event.attempt)
-                )
-            case e.AttemptTimedOut():
-                told = isinstance(happened, i.Tick) or (
-                    isinstance(happened, i.TimedOut | i.ClaimAsked | i.DispatchLost)
-                    and (happened.step, happened.phase, happened.attempt)
-                    == (event.step, event.phase, event.attempt)
-                )
-            case e.StepSettled():
-                told = isinstance(happened, i.Settle) and happened.step == event.step
-            case _:
-                told = True
-        if not told:
+        if not (_was_told(taken, event) and _another_kind_was_told(taken, event)):
             yield f"{event} was never told"
 
 
-def _is_success(happened: i.Input, step: str, phase: Phase) -> bool:
-    return isinstance(happened, i.Succeeded) and (happened.step, happened.phase) == (step, phase)
+def _was_told(taken: Taken, event: e.Event) -> bool:
+    happened = taken.happened
+    match event:
+        case e.StepCompleted() | e.LateSuccess():
+            return _is_success(taken, event.step, Phase.ACTION)
+        case e.StepCompensated() | e.EmptyDoubted():
+            return _is_success(taken, event.step, Phase.COMPENSATION)
+        case e.AttemptFailed():
+            if isinstance(happened, i.ChildEnded):
+                return happened.step == event.step and happened.outcome != "succeeded"
+            return isinstance(happened, i.Failed) and (
+                (happened.step, happened.phase, happened.attempt)
+                == (event.step, event.phase, event.attempt)
+            )
+        case e.AttemptTimedOut():
+            lost = isinstance(happened, i.DispatchLost) and happened.step == event.step
+            return (
+                isinstance(happened, i.Tick)
+                or lost
+                or (
+                    isinstance(happened, i.TimedOut | i.ClaimAsked)
+                    and (happened.step, happened.phase, happened.attempt)
+                    == (event.step, event.phase, event.attempt)
+                )
+            )
+        case _:
+            return True
+
+
+def _another_kind_was_told(taken: Taken, event: e.Event) -> bool:
+    happened = taken.happened
+    match event:
+        case e.StepSettled():
+            return isinstance(happened, i.Settle) and happened.step == event.step
+        case e.StepApproved() | e.StepRejected():
+            approved = isinstance(event, e.StepApproved)
+            if isinstance(happened, i.Approval):
+                return (happened.step, happened.approved) == (event.step, approved)
+            default = taken.definition.steps[event.step].default
+            by_default = default == ("approve" if approved else "reject")
+            return isinstance(happened, i.Tick) and by_default
+        case e.SignalReceived():
+            return isinstance(happened, i.SignalSent) and happened.id == event.id
+        case e.StepsAppended():
+            return isinstance(happened, i.Succeeded) and happened.step == event.by
+        case e.OutputRejected():
+            return event.by == "" or isinstance(happened, i.RetryStuck)
+        case e.TaskResumed():
+            asked = isinstance(happened, i.RetryStuck)
+            return asked or (event.by == "" and isinstance(happened, i.Succeeded | i.ChildEnded))
+        case _:
+            return True
+
+
+def _is_success(taken: Taken, step: str, phase: Phase) -> bool:
+    happened, kind = taken.happened, taken.definition.steps[step].kind
+    if kind == "child":
+        outcome = "succeeded" if phase is Phase.ACTION else "compensated"
+        return isinstance(happened, i.ChildEnded) and (happened.step, happened.outcome) == (
+            step,
+            outcome,
+        )
+    if kind == "sleep":
+        return isinstance(happened, i.Tick)
+    told = isinstance(happened, i.Succeeded) and (happened.step, happened.phase) == (step, phase)
+    return told and kind == "action"
 
 
 def nothing_new_is_begun_once_turned_around(taken: Taken) -> Iterator[str]:
     turned = turned_around(taken.before) or turned_around(taken.after)
     for action in taken.moved.actions:
-        if not isinstance(action, Dispatch) or action.phase is not Phase.ACTION:
+        if not begins(action):
             continue
         if turned:
             yield f"{action} in a task that is being undone"
         for before in taken.definition.ancestors[action.step]:
-            if not taken.seen[before].happened:
+            if not taken.seen[before].over:
                 yield f"{action} though {before!r} has not happened"
     if turned:
         for command in outstanding(taken.definition, taken.after):
@@ -231,10 +280,10 @@ def nothing_new_is_begun_once_turned_around(taken: Taken) -> Iterator[str]:
 def compensation_covers_what_has_an_effect(taken: Taken) -> Iterator[str]:
     definition, pivot = taken.definition, taken.definition.pivot
     for action in taken.moved.actions:
-        if not isinstance(action, Dispatch) or action.phase is not Phase.COMPENSATION:
+        if not _undoes(taken, action):
             continue
         known = taken.seen[action.step]
-        if definition.steps[action.step].compensate is None:
+        if definition.steps[action.step].compensate is None and isinstance(action, Dispatch):
             yield f"{action} for a step without compensation"
         if not known.may_have_effect:
             yield f"{action} for a step that is known to have left nothing"
@@ -248,11 +297,18 @@ def compensation_covers_what_has_an_effect(taken: Taken) -> Iterator[str]:
                     yield f"{action} before the compensation of {later!r}"
 
 
+def _undoes(taken: Taken, action: Action) -> bool:
+    """Whether it compensates a step; a child that still runs is only asked to stop."""
+    if isinstance(action, UndoChild):
+        return taken.seen[action.step].open != Phase.ACTION
+    return isinstance(action, Dispatch) and action.phase is Phase.COMPENSATION
+
+
 def a_compensated_task_has_undone_everything(taken: Taken) -> Iterator[str]:
     task, definition = taken.after, taken.definition
     if task.status is TaskStatus.SUCCEEDED:
         for name, known in taken.seen.items():
-            if not known.happened:
+            if not known.over:
                 yield f"it succeeded, but {name!r} has not happened"
     if task.status is not TaskStatus.COMPENSATED:
         return
@@ -267,6 +323,11 @@ def an_incident_has_a_cause(taken: Taken) -> Iterator[str]:
     if not taken.after.incident or (taken.before is not None and taken.before.incident):
         return
     happened = taken.happened
+    if isinstance(happened, i.ChildEnded) and happened.outcome == "succeeded":
+        known = taken.seen_before[happened.step]
+        if known.gone or known.happened:
+            yield f"{happened} is no news"
+        return
     if not isinstance(happened, i.Succeeded):
         yield f"{happened} cannot be an incident"
         return
@@ -330,6 +391,18 @@ LAWS: tuple[Law, ...] = (
     only_a_later_delivery_takes_over,
     only_actions_have_an_end_of_all_retrying,
     a_refusal_records_nothing_else,
+    what_is_ready_is_begun,
+    nothing_is_begun_while_held,
+    a_held_task_is_parked_once_no_agent_is_at_it,
+    what_a_guard_stopped_turns_nothing_around,
+    a_signal_counts_once_and_is_taken_once,
+    no_second_child_is_begun,
+    a_child_that_cannot_be_undone_is_stuck,
+    an_output_is_accepted_before_success,
+    a_rejected_output_is_not_taken_again,
+    the_plan_only_grows,
+    a_deadline_counts_once,
+    a_timer_is_heard,
 )
 
 LAWS_OF_SEARCH = (

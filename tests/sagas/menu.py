@@ -7,9 +7,10 @@ would have been set.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from corpus import Faults, Shape
-from headway.sagas import Definition, Phase, Step, StepState, Task
+from corpus import RESULT, Faults, Shape
+from headway.sagas import Definition, Phase, Step, StepState, Task, planned
 from headway.sagas import inputs as i
 from headway.sagas.deadlines import CLOSE_GRACE_MS
 from headway.sagas.task import Claim, Failure
@@ -18,7 +19,6 @@ from witness import Seen, Witness
 NOW = 1_800_000_000_000
 LATER = NOW + 1_000
 
-RESULT = "result"
 _REJECTED = Failure("Rejected", "no")
 _FAULT = Failure("Fault", "broken")
 
@@ -27,25 +27,41 @@ Happening = tuple[Task, i.Input]
 
 def everything(shape: Shape, task: Task, seen: Witness) -> Iterator[Happening]:
     """Each input that may come, with the state that it finds."""
-    faults = shape.faults
+    faults, definition = shape.faults, planned(shape.definition, task.beside.plan)
     for name, known in seen.items():
-        for happened in _answers(faults, name, task.steps[name], known):
-            yield task, happened
+        step = definition.steps[name]
+        if step.kind == "action":
+            for happened in _answers(shape, step, task.steps[name], known):
+                yield task, happened
+        else:
+            for happened in _of_other_kind(shape, step, task, known):
+                yield task, happened
         if faults.claims and known.open:
             for happened in _claims(name, task.steps[name], known):
                 yield task, happened
-        yield from _clocks(shape, task, name)
-    yield run_out(shape.definition, task), i.Tick(NOW)
+        yield from _clocks(step, task, faults)
+    yield run_out(definition, task), i.Tick(NOW)
     if faults.cancel:
         yield task, i.Cancel(NOW, "somebody", "changed my mind")
     if faults.people:
         for happened in _people(task):
             yield task, happened
+    if faults.revoke:
+        yield task, i.Revoke(NOW, "its parent is undone")
+    bounds = task.beside.bounds
+    if faults.deadline and bounds is not None:
+        late = task.beside._replace(bounds=replace(bounds, deadline=NOW))
+        yield task._replace(beside=late), i.Tick(NOW)
 
 
-def _answers(faults: Faults, name: str, state: StepState, known: Seen) -> Iterator[i.Input]:
+def _answers(shape: Shape, step: Step, state: StepState, known: Seen) -> Iterator[i.Input]:
+    faults, name = shape.faults, step.name
+    handoffs = [(), *((each,) for each in shape.handoffs.get(step.action, ()))]
     for attempt in range(1, known.actions + 1):
-        yield i.Succeeded(NOW, name, Phase.ACTION, attempt, RESULT)
+        for result in shape.results:
+            for handoff in handoffs:
+                where = (NOW, name, Phase.ACTION, attempt)
+                yield i.Succeeded(*where, result, handoff=handoff)
     for attempt in range(1, known.compensations + 1):
         yield i.Succeeded(NOW, name, Phase.COMPENSATION, attempt)
         if faults.empties:
@@ -63,6 +79,27 @@ def _answers(faults: Faults, name: str, state: StepState, known: Seen) -> Iterat
         yield from _stale(name, state, known)
 
 
+def _of_other_kind(shape: Shape, step: Step, task: Task, known: Seen) -> Iterator[i.Input]:
+    """What is said to, or of, a step that no agent carries out."""
+    if step.kind == "approval":
+        yield i.Approval(NOW, step.name, True, "somebody", "fine")
+        yield i.Approval(NOW, step.name, False, "somebody", "no")
+    elif step.kind == "wait":
+        told = len(task.beside.signal_ids)  # which id comes next makes no difference
+        for number in range(min(told + 1, shape.faults.signals)):
+            yield i.SignalSent(NOW, step.waits_for, f"s{number}", f"word {number}", "somebody")
+    elif step.kind == "child":
+        for attempt in range(1, known.actions + 1):
+            where = (NOW, step.name, attempt)
+            yield i.ChildEnded(*where, "succeeded", result=shape.results[0])
+            yield i.ChildEnded(*where, "compensated", "it failed")
+            yield i.ChildEnded(*where, "refused", "it cannot be")
+        if shape.faults.losses and known.actions:
+            state = task.steps[step.name]
+            for phase in Phase:
+                yield i.DispatchLost(NOW, step.name, phase, known.actions, state.epoch)
+
+
 def _failures(
     faults: Faults, name: str, phase: Phase, attempt: int, epoch: int
 ) -> Iterator[i.Input]:
@@ -70,6 +107,10 @@ def _failures(
     if faults.faults:
         yield i.Failed(*where, _REJECTED, retryable=False, no_effect=True)
         yield i.Failed(*where, _FAULT, retryable=False, no_effect=False)
+        if faults.holds:
+            yield i.Failed(*where, _FAULT, retryable=False, no_effect=False, hold=True)
+            yield i.Failed(*where, _FAULT, retryable=False, no_effect=True, hold=True)
+            yield i.Guarded(NOW, name, "budget-spent", "nothing is left")
         if faults.attempts > 1:
             yield i.Failed(*where, _FAULT, retryable=True, no_effect=False)
             yield i.Failed(*where, _FAULT, retryable=True, no_effect=True)
@@ -111,12 +152,12 @@ def _people(task: Task) -> Iterator[i.Input]:
             yield i.Settle(NOW, name, "did_not_happen", "somebody", "looked")
 
 
-def _clocks(shape: Shape, task: Task, name: str) -> Iterator[Happening]:
-    step, state = shape.definition.steps[name], task.steps[name]
-    for changed in _run_out_clocks(step, state, shape.faults.timeouts):
+def _clocks(step: Step, task: Task, faults: Faults) -> Iterator[Happening]:
+    name, state = step.name, task.steps[step.name]
+    for changed in _run_out_clocks(step, state, faults.timeouts):
         yield _with(task, name, changed), i.Tick(NOW)
     closing = step.timeouts.schedule_to_close
-    if closing is not None and state.outstanding:
+    if closing is not None and state.outstanding and step.kind == "action":
         # too little is left for another attempt
         changed = state._replace(scheduled_at=NOW - _ms(closing) + 1)
         failed = i.Failed(NOW, name, state.phase, state.attempt, state.epoch, _FAULT, True, True)
@@ -141,6 +182,8 @@ def _run_out_clocks(step: Step, state: StepState, timeouts: bool) -> Iterator[St
             yield state._replace(retry_at=NOW - 1, scheduled_at=NOW - _ms(closing))
     if not state.outstanding:
         return
+    if step.kind == "sleep":
+        yield state._replace(dispatched_at=NOW - _ms(step.seconds))
     if state.stop_by:
         yield state._replace(stop_by=NOW)
     if not timeouts:
@@ -158,14 +201,27 @@ def _run_out_clocks(step: Step, state: StepState, timeouts: bool) -> Iterator[St
         yield state._replace(heartbeat_at=NOW - _ms(limits.heartbeat))
 
 
-def nonsense(task: Task, seen: Witness) -> Iterator[i.Input]:
+def nonsense(definition: Definition, task: Task, seen: Witness) -> Iterator[i.Input]:
     """What no history of this task can explain."""
     yield i.Succeeded(NOW, "nobody", Phase.ACTION, 1)
     yield i.DispatchLost(NOW, "nobody", Phase.ACTION, 1, 0)
     yield i.RetryStuck(NOW, "somebody", "", "nobody")
     yield i.Settle(NOW, "nobody", "happened", "somebody", "")
+    yield i.Approval(NOW, "nobody", True, "somebody", "")
+    yield i.SignalSent(NOW, "nothing", "s1")
+    yield i.ChildEnded(NOW, "nobody", 1, "succeeded")
+    yield i.Guarded(NOW, "nobody", "budget-spent", "")
     yield i.Submit(NOW)
     for name, known in seen.items():
+        kind = definition.steps[name].kind
+        if kind == "child":
+            yield i.ChildEnded(NOW, name, 0, "succeeded")
+            yield i.ChildEnded(NOW, name, known.actions + 1, "compensated")
+        if kind != "action":
+            yield from _answers_of_agents(name)
+            continue
+        yield i.Approval(NOW, name, True, "somebody", "")
+        yield i.ChildEnded(NOW, name, 1, "succeeded")
         for phase, latest in (
             (Phase.ACTION, known.actions),
             (Phase.COMPENSATION, known.compensations),
@@ -177,6 +233,16 @@ def nonsense(task: Task, seen: Witness) -> Iterator[i.Input]:
             yield i.Started(NOW, name, phase, latest + 1, 0)
             yield i.ClaimAsked(NOW, name, phase, latest + 1, Claim(0, 2, "worker"))
             yield i.DispatchLost(NOW, name, phase, latest + 1, 0)
+
+
+def _answers_of_agents(name: str) -> Iterator[i.Input]:
+    """To something that no agent was asked for."""
+    for phase in Phase:
+        yield i.Succeeded(NOW, name, phase, 1)
+        yield i.Failed(NOW, name, phase, 1, 0, _FAULT, False, True)
+        yield i.TimedOut(NOW, name, phase, 1, 0)
+        yield i.Started(NOW, name, phase, 1, 0)
+        yield i.ClaimAsked(NOW, name, phase, 1, Claim(0, 2, "worker"))
 
 
 def _with(task: Task, name: str, state: StepState) -> Task:

@@ -18,8 +18,9 @@ from headway.sagas import ImpossibleInput, Retry, due, outstanding, replay, tran
 from headway.sagas import inputs as i
 from headway.sagas.codec import decode_event, decode_task, encode_event, encode_task, event_type
 from headway.sagas.deadlines import clock_due
-from laws import Taken, complaints
+from laws import complaints
 from menu import everything
+from taken import Taken
 from telling import START, Story
 from witness import Witness, nothing_seen, watch
 
