@@ -151,7 +151,24 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function as it was declared."""
+    """A function as it was declared.
+
+    Attributes:
+        name: by default the function's own.
+        recovery: what is done about a call of which nobody knows whether it happened.
+        retry: how often it is tried within one call.
+        timeout_s: seconds for one try; after that it is unknown whether it happened.
+        check: for recovery="check": `(call, *arguments)` -> Happened(result), DID_NOT_HAPPEN or
+            CANNOT_TELL; sync or async.
+        sensitive: a coordinator must give leave, right before each run.
+        requires_approval: as sensitive, and a person must approve this very call.
+        redeems: the tool, or what it calls, redeems `call.token`; by default that is done here,
+            right before the run.
+        model: it calls a language model; it should return `Metered`.
+        long: progress is kept before it begins.
+        result_limit: bytes of JSON over which the caller gets a shortened result, while the whole
+            is kept: of a str the beginning, of other types what `truncate(result)` makes of it.
+    """
 
     name: str
     function: Function
@@ -184,24 +201,8 @@ def tool(  # noqa: PLR0913  # each is a word of the declaration
     result_limit: int | None = None,
     truncate: Callable[[Any], Any] | None = None,
 ) -> Callable[[F], F]:
-    """Declare a function as a tool. DeclarationError says what to mend.
-
-    Args:
-        recovery: what is done about a call of which nobody knows whether it happened.
-        name: by default the function's own.
-        check: for recovery="check": `(call, *arguments)` -> Happened(result), DID_NOT_HAPPEN or
-            CANNOT_TELL; sync or async.
-        retry: by default three tries if running it again does no harm, else one.
-        timeout: seconds for one try; after that it is unknown whether it happened.
-        sensitive: a coordinator must give leave, right before each run.
-        requires_approval: as sensitive, and a person must approve this very call.
-        redeems: the tool, or what it calls, redeems `call.token`; by default that is done here,
-            right before the run.
-        model: it calls a language model; it should return `Metered`.
-        long: progress is kept before it begins.
-        result_limit: bytes of JSON over which the caller gets a shortened result, while the whole
-            is kept: for a str the beginning, for other types what `truncate(result)` makes of it.
-    """
+    """Declare a function as a tool; the words are those of `Tool`. DeclarationError says what to
+    mend. By default it is tried three times if running it again does no harm, else once."""
     if misplaced:
         raise DeclarationError('write @tool(recovery="…") above a function, with brackets')
 
@@ -212,32 +213,40 @@ def tool(  # noqa: PLR0913  # each is a word of the declaration
             raise DeclarationError(f"{where}: use 1 to 64 of A-Z a-z 0-9 _ . and - for its name")
         if recovery not in RECOVERIES:
             raise DeclarationError(_undeclared(where))
-        signature = _read(function, where)
-        _check_recovery(where, recovery, signature, check)
-        _check_limits(where, signature, timeout, result_limit, truncate)
-        declared = Tool(
-            named,
+        again = retry or (Attempts() if recovery == "natural" else ONCE)
+        return _marked(
+            Tool(
+                named,
+                function,
+                _read(function, where),
+                recovery,
+                again,
+                timeout,
+                check,
+                sensitive or requires_approval,
+                requires_approval,
+                redeems,
+                model,
+                long,
+                result_limit,
+                truncate,
+            ),
             function,
-            signature,
-            recovery,
-            retry or (Attempts() if recovery == "natural" else ONCE),
-            timeout,
-            check,
-            sensitive or requires_approval,
-            requires_approval,
-            redeems,
-            model,
-            long,
-            result_limit,
-            truncate,
         )
-        try:
-            setattr(function, _DECLARED, declared)
-        except AttributeError as error:
-            raise DeclarationError(f"{where} cannot be marked; wrap it in a function") from error
-        return function
 
     return declare
+
+
+def _marked(tool: Tool, function: F) -> F:
+    """`function`, which is known to be `tool` from now on."""
+    where = f"tool {tool.name!r}"
+    _check_recovery(tool, where)
+    _check_limits(tool, where)
+    try:
+        setattr(function, _DECLARED, tool)
+    except AttributeError as error:
+        raise DeclarationError(f"{where} cannot be marked; wrap it in a function") from error
+    return function
 
 
 def declared(function: Function) -> Tool:
@@ -303,36 +312,33 @@ def _value_of(returns: Any) -> Any:
     return Any if returns is Metered else returns
 
 
-def _check_recovery(
-    where: str, recovery: Recovery, signature: Signature, check: Function | None
-) -> None:
-    if recovery == "check" and check is None:
+def _check_recovery(tool: Tool, where: str) -> None:
+    if tool.recovery == "check" and tool.check is None:
         raise DeclarationError(f'{where}: recovery="check" needs check=, a function to ask')
-    if recovery != "check" and check is not None:
+    if tool.recovery != "check" and tool.check is not None:
         raise DeclarationError(f'{where}: check= is for recovery="check" only')
-    if recovery == "dedupe_key" and not signature.takes_call:
+    if tool.recovery == "dedupe_key" and not tool.signature.takes_call:
         raise DeclarationError(
             f'{where}: recovery="dedupe_key" needs a first parameter `call: Call`, whose id the '
             "tool hands on"
         )
+    if tool.redeems and not (tool.sensitive and tool.signature.takes_call):
+        raise DeclarationError(
+            f"{where}: redeems= is for a sensitive tool with a first parameter `call: Call`, whose "
+            "token it redeems"
+        )
 
 
-def _check_limits(
-    where: str,
-    signature: Signature,
-    timeout: float | None,
-    result_limit: int | None,
-    truncate: Callable[[Any], Any] | None,
-) -> None:
-    if timeout is not None and timeout <= 0:
+def _check_limits(tool: Tool, where: str) -> None:
+    if tool.timeout_s is not None and tool.timeout_s <= 0:
         raise DeclarationError(f"{where}: timeout must be more than 0 seconds")
-    if result_limit is None:
-        if truncate is not None:
+    if tool.result_limit is None:
+        if tool.truncate is not None:
             raise DeclarationError(f"{where}: truncate= needs result_limit=, in bytes")
         return
-    if not 0 < result_limit <= INLINE_MAX_BYTES:
+    if not 0 < tool.result_limit <= INLINE_MAX_BYTES:
         raise DeclarationError(f"{where}: result_limit must be from 1 to {INLINE_MAX_BYTES} bytes")
-    if truncate is None and signature.returns is not str:
+    if tool.truncate is None and tool.signature.returns is not str:
         raise DeclarationError(
             f"{where}: only a str can be shortened by itself; give truncate=, which makes a "
             "shorter result of a result"

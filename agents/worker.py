@@ -16,10 +16,11 @@ import time
 from uuid import UUID
 
 from headway.agents.agent import Agent
-from headway.agents.attempt import Attempt, Station
+from headway.agents.attempt import Attempt
 from headway.agents.connection import Connection
 from headway.agents.deadletters import dead_letter
 from headway.agents.errors import InvalidInput
+from headway.agents.handling import Station
 from headway.agents.messages import Command, decode_command
 from headway.agents.presence import PresenceTeller
 from headway.agents.pull import ACK_WAIT_S, NAK, Delivery, Pull, term

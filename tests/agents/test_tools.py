@@ -78,10 +78,6 @@ def whatever(amount: int) -> int:
     return amount
 
 
-def with_call(call: Call, amount: int) -> int:
-    return amount
-
-
 @pytest.mark.parametrize(
     ("options", "function", "words"),
     [
@@ -111,6 +107,11 @@ def with_call(call: Call, amount: int) -> int:
             whatever,
             "tool 'whatever': recovery=\"dedupe_key\" needs a first parameter `call: Call`, whose "
             "id the tool hands on",
+        ),
+        (
+            {"recovery": "natural", "sensitive": True, "redeems": True},
+            whatever,
+            "redeems= is for a sensitive tool with a first parameter `call: Call`, whose token it",
         ),
         ({"recovery": "natural", "timeout": 0}, whatever, "timeout must be more than 0 seconds"),
         ({"recovery": "natural", "result_limit": 0}, whatever, "result_limit must be from 1 to"),
