@@ -57,7 +57,7 @@ def run_support(*, lanes: int, interactive: bool, as_json: bool, keep: Path | No
     """`headway demo support`; see `run_sweep`. With `interactive`, a single task, which is killed
     while it waits for the person at the terminal."""
     if interactive:
-        return _show(_with_a_person, Plan(lanes=1), as_json, keep)
+        return _show(with_a_person, Plan(lanes=1), as_json, keep)
     return run_sweep(Plan(lanes=lanes), as_json=as_json, keep=keep)
 
 
@@ -104,7 +104,7 @@ def _chosen(there: Sequence[Place], victim: Victim) -> Sequence[Place]:
     return [there[len(there) * (2 * number + 1) // (2 * ZOMBIES)] for number in range(ZOMBIES)]
 
 
-async def _with_a_person(
+async def with_a_person(
     opened: Desk, _plan: Plan, narration: Narration
 ) -> tuple[list[Run], dict[str, int]]:
     """One task, whose agent is killed when it begins to wait for the person at the terminal."""
@@ -153,7 +153,7 @@ async def _run(work: Work, plan: Plan, data: Path, narration: Narration) -> Repo
             client,
             lanes=plan.lanes,
             coordinator=coordinator.pid_file,
-            interactive=work is _with_a_person,
+            interactive=work is with_a_person,
         ) as opened:
             runs, found = await work(opened, plan, narration)
     case = Case(runs, evidence_in(folder), scripted=not os.environ.get(MODEL_URL_VARIABLE))

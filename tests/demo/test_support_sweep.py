@@ -7,6 +7,9 @@ sweep is `python -m headway.demo.support.sweep`.
 from __future__ import annotations
 
 import asyncio
+import io
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,15 +17,18 @@ from pathlib import Path
 
 import pytest
 from harness.coordination import client_of, coordinators
+from harness.eventually import eventually
 from headway.agents import Client
 from headway.coordinator import streams
+from headway.demo.narration import Narration
 from headway.demo.support import run as support_run
 from headway.demo.support.audit import Case, audit
 from headway.demo.support.deaths import Place, places
 from headway.demo.support.desk import Desk, Harm, desk
 from headway.demo.support.report import Report
-from headway.demo.support.run import evidence_in, run_support
+from headway.demo.support.run import Plan, evidence_in, run_support, with_a_person
 from headway.demo.support.sagas import RESEARCH, SUPPORT
+from rich.console import Console
 
 ACK_WAIT_S = 0.9
 
@@ -82,24 +88,35 @@ async def test_agents_that_are_killed_pay_once_write_once_and_are_billed_once(
     }
 
 
-async def test_a_person_who_says_no_is_asked_once_and_obeyed(
+async def test_a_person_at_the_terminal_is_told_whose_refund_waits_and_may_say_no(
     nats_url: str, postgres_url: str, tmp_path: Path
 ) -> None:
     alone = working(nats_url, postgres_url, tmp_path, lanes=1, interactive=True)
+    said = io.StringIO()
+    narration = Narration(Console(file=said))
     async with alone as (opened, client):
-        asking = asyncio.create_task(opened.unharmed(SUPPORT))
-        waiting = await opened.waits_for_a_person(until=asking)
-        assert waiting is not None
+        asking = asyncio.create_task(with_a_person(opened, Plan(lanes=1), narration))
+        await eventually(lambda: " parked" in said.getvalue(), 15)
+        [waiting] = (await client.parked()).waiting
         assert (waiting.kind, waiting.tool) == ("gate", "large_refund")
-        await client.reject(
-            waiting.task, invocation=waiting.invocation, by="eva", reason="too much"
-        )
-        run, _ = await asking
+        await client.reject(waiting.task, invocation=waiting.invocation, by="eva", reason="no")
+        [run], _ = await asking
+    assert "{'amount_cents': 18900, 'order': 'L-0001'}" in said.getvalue()
     [result] = run.view.results.values()
     assert result["text"].endswith("We are sorry. A person will look into it and write to you.")
     effects = Counter(effect.service for effect in evidence_in(tmp_path).effects)
     assert effects == {"mail": 1}
     assert run.view.status == "succeeded"
+
+
+def test_a_directory_with_something_in_it_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("dear diary")
+    command = [sys.executable, "-P", "-m", "headway.cli.main", "demo", "support", "--keep"]
+    ran = subprocess.run(
+        [*command, str(tmp_path)], capture_output=True, timeout=30, check=False, text=True
+    )
+    assert ran.returncode == 2
+    assert ran.stderr == f"headway: {tmp_path} is not empty; name a new directory\n"
 
 
 @pytest.mark.parametrize("holds", [True, False])
