@@ -51,12 +51,12 @@ async def _schema(connection: asyncpg.Connection[asyncpg.Record]) -> Finding:
     applied = {row["number"]: row["checksum"] for row in rows}
     if applied == shipped:
         return ok("schema", f"version {max(applied, default=0)}")
+    if any(applied[number] != shipped[number] for number in applied.keys() & shipped.keys()):
+        return wrong("schema", "a migration was edited after it was applied", "reinstall Headway")
     found = f"version {max(applied, default=0)}, but this Headway has {max(shipped)}"
-    if applied.keys() < shipped.keys():
-        return wrong("schema", found, "restart a coordinator of this version, which migrates it")
     if applied.keys() > shipped.keys():
         return wrong("schema", found, "upgrade Headway here")
-    return wrong("schema", "a migration was edited after it was applied", "reinstall Headway")
+    return wrong("schema", found, "restart a coordinator of this version, which migrates it")
 
 
 async def _clock(connection: asyncpg.Connection[asyncpg.Record]) -> Finding:

@@ -40,9 +40,7 @@ def saga(view: SagaView) -> RenderableType:
             Text(_what(step)),
             Text(", ".join(step.after)),
             Text(cut(step.when, DETAIL_CHARACTERS_MAX)),
-            Text(
-                "its own steps" if step.kind == "child" and step.undoable else step.compensate or ""
-            ),
+            Text(_undone_by(step)),
             Text(str(step.retry.maximum_attempts or "no limit") if acting else "", justify="right"),
             Text("" if limit is None else f"{limit:g} s", justify="right"),
             Text("pivot" if step.pivot else "read only" if step.read_only else ""),

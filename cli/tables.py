@@ -215,6 +215,8 @@ def _manifest(manifest: Manifest, usage: UsageView) -> Iterator[Text]:
     ]
     if manifest.max_steps is not None:
         bounds.append(f"{manifest.max_steps} steps")
+    if manifest.max_tool_failures is not None:
+        bounds.append(f"{manifest.max_tool_failures} failing calls in a row")
     if manifest.deadline is not None:
         bounds.append(f"deadline {moment(manifest.deadline)}")
     if manifest.acceptance is not None:

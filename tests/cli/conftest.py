@@ -19,7 +19,7 @@ SHOP = '''
 from dataclasses import dataclass
 from typing import Literal
 
-from headway.agents import Agent, Context, Reject
+from headway.agents import Agent, Context, Metered, Reject, tool
 from headway.sagas import Retry, Saga
 
 
@@ -54,7 +54,49 @@ async def notify(ctx: Context, order: Order) -> None:
         raise RuntimeError("the mail server is down")
 
 
+@dataclass
+class Refund:
+    amount: int
+
+
+@tool(recovery="natural", model=True)
+async def think(question: str) -> Metered[str]:
+    return Metered("a private answer", input_tokens=10, output_tokens=5, cost_usd=0.25)
+
+
+@tool(recovery="manual")
+async def pay(amount: int) -> str:
+    raise ConnectionError("the line went dead")
+
+
+@tool(recovery="natural", requires_approval=True)
+async def unlock(amount: int) -> str:
+    return "unlocked"
+
+
+@shop.action("consult", tools=[think, pay, unlock])
+async def consult(ctx: Context, refund: Refund) -> str:
+    answer = await ctx.call(think, "a private question")
+    await ctx.heartbeat({"thought": 1})
+    if refund.amount > 1000:
+        return await ctx.call(unlock, refund.amount)
+    return await ctx.call(pay, refund.amount) if refund.amount > 100 else answer
+
+
 once = Retry(maximum_attempts=1)
+refund = Saga("refund", version=1, input=Refund)
+refund.approval("agree", timeout=3600, when="input.amount > 10")
+refund.step("consult", "shop.consult", compensate="shop.cease", after="agree", retry=once)
+refund.wait("paid", after="consult")
+refund.sleep("rest", 0.01, after="paid")
+refund.child("tell", "order", input={"fate": "fine"}, after="rest", timeout=60)
+
+
+@shop.compensation("cease")
+async def cease(ctx: Context, refund: Refund) -> None:
+    return None
+
+
 order = Saga("order", version=1, input=Order)
 order.step("reserve", "shop.reserve", compensate="shop.release")
 order.step("ship", "shop.ship", after="reserve", pivot=True, retry=once)
@@ -80,7 +122,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     try:
         assert up.stdout is not None
         assert json.loads(up.stdout.readline())["pid"] == up.pid, "`headway up` did not start"
-        registered = shell.run("saga", "register", "shop:order", "shop:waiting")
+        registered = shell.run("saga", "register", "shop:order", "shop:waiting", "shop:refund")
         assert registered.code == 0, registered.err
         started.append(shell.start("agent", "shop:shop"))
         _until_present(shell, "shop")

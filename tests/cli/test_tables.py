@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 from uuid import UUID
 
+from headway.agents.auditing import AuditEntry
+from headway.agents.manifest import Manifest
 from headway.agents.views import (
     AgentList,
     AgentView,
@@ -16,8 +18,12 @@ from headway.agents.views import (
     TaskPage,
     TaskRow,
     TaskView,
+    UsageView,
+    WaitingPage,
+    WaitingView,
 )
-from headway.cli import tables
+from headway.cli import tables, traces, waiting
+from headway.cli.offers import offer
 from headway.cli.output import printable
 from rich.console import Console, RenderableType
 
@@ -112,3 +118,79 @@ def test_a_long_history_entry_is_cut_for_people() -> None:
     shown = text_of(tables.history(History(task=TASK, entries=[entry])), width=400)
     assert "…" in shown
     assert len(shown.splitlines()[1]) < 300
+
+
+def test_a_task_shows_its_bounds_and_what_of_them_is_used() -> None:
+    manifest = Manifest(
+        goal="be fair",
+        agents=["desk"],
+        tools=[],
+        max_steps=5,
+        max_tokens=100,
+        max_cost_usd=2.5,
+        deadline=AT,
+        acceptance={"type": "object"},
+    )
+    shown = text_of(tables.task(task(manifest=manifest, usage=UsageView(tokens=40, cost_usd=0.5))))
+    for line in (
+        "goal: be fair",
+        "bounds: agents desk; tools none; 5 steps; deadline 2026-01-02 03:04:05Z; "
+        "its output is checked, else park",
+        "used: 40 of 100 tokens, 0.5 of 2.5 US dollars",
+    ):
+        assert line in shown
+    assert "used" not in text_of(tables.task(task(manifest=Manifest(max_steps=1))))
+
+
+def test_a_step_shows_how_far_it_is_and_whose_child_a_task_is() -> None:
+    [step] = task().steps
+    step = step.model_copy(update={"progress": {"read": 3}, "phase": "action"})
+    shown = text_of(tables.task(task(steps=[step], parent=TASK, actions=[])))
+    assert 'progress {"read":3}' in shown
+    assert f"child of: {TASK}" in shown
+
+
+def test_what_waits_shows_since_when_why_and_what_to_type() -> None:
+    call = WaitingView(
+        task=TASK,
+        saga="refund",
+        kind="unsettled",
+        step="charge",
+        phase="compensation",
+        reason="nobody knows whether the call of 'pay' happened",
+        since=datetime.now(UTC) - timedelta(minutes=3),
+        actions=["settle", "cancel"],
+        context="0123456789abcdef",
+        key="pay it",
+        tool="pay",
+        details={"amount": "[red]5\x1b"},
+    )
+    lines = text_of(waiting.queue(WaitingPage(waiting=[call], cursor="next"))).splitlines()
+    assert [line.rstrip() for line in lines] == [
+        f"unsettled  {TASK}  refund  step charge  for 3 min  context 0123456789abcdef",
+        '  pay (call pay it): {"amount":"[red]5\\u001b"}',
+        "  nobody knows whether the call of 'pay' happened",
+        f"    headway settle {TASK} charge happened|did-not-happen --call 'pay it' "
+        "--phase compensation",
+        f"    headway cancel {TASK}",
+        "more: --cursor next",
+    ]
+
+
+def test_steps_that_are_stuck_together_are_retried_together() -> None:
+    parked = WaitingView(
+        task=TASK, saga="s", kind="parked", step="a, b", since=AT, actions=["retry", "settle"]
+    )
+    shown = text_of(waiting.queue(WaitingPage(waiting=[parked])))
+    assert f"headway retry {TASK}\n" in shown.replace(" \n", "\n")
+    assert f"headway settle {TASK} STEP happened|did-not-happen" in shown
+    assert offer("retry", TASK, step="a") == f"headway retry {TASK} a"
+
+
+def test_an_act_is_one_line_with_who_and_why() -> None:
+    entry = AuditEntry(
+        at=AT, task=TASK, step="agree", kind="StepApproved", who="ann\x1b", reason="fine\nso"
+    )
+    shown = text_of(traces.act(entry)).rstrip()
+    expected = f"2026-01-02 03:04:05Z  {TASK}/agree  StepApproved  by ann\ufffd  fine so"
+    assert shown == expected
