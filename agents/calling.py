@@ -44,4 +44,4 @@ def calls_of(
         ask = gates.token_for if tool.redeems else gates.pass_gate
         return await ask(connection, request, waiting=waiting)
 
-    return Calls(about, journal, Trial(in_thread, leave))
+    return Calls(about, journal, Trial(in_thread, leave, journal.make_sure))

@@ -17,7 +17,9 @@ from typing import Any, Literal
 
 from headway.agents.entries import Entry, NewEntry
 
-Cause = Literal["agent", "result", "long", "fault", "stop", "late"]
+Cause = Literal["agent", "result", "long", "fault", "stop", "sure"]
+"""Why there is one: an agent gave its state; a call ended, or a long one begins; the handler failed
+or was stopped; it was made sure that the journal is still ours."""
 
 _ENDINGS = ("result", "failure", "void")
 

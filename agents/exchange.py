@@ -156,6 +156,8 @@ def _canonical(plain: Any, made_of: Any) -> bytes:
 def _plain(tool: Tool, name: str, value: Any) -> Any:
     """An argument as JSON's types; of `*names` and `**names`, each one."""
     adapter = tool.signature.takes.get(name, ANYTHING)
+    if _has_set(adapter.dump_python(value, warnings=False)):
+        raise TypeError("a set has no order that is the same in every process; give a sorted list")
     match tool.signature.parameters.parameters[name].kind:
         case inspect.Parameter.VAR_POSITIONAL:
             return [adapter.dump_python(each, mode="json", warnings="error") for each in value]
@@ -181,3 +183,11 @@ def _typed(tool: Tool, name: str, value: Any) -> Any:
         raise InvalidInput(
             f"tool {tool.name!r}: argument {name!r} does not fit any more: {describe(error)}"
         ) from error
+
+
+def _has_set(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_set(each) for each in value.values())
+    if isinstance(value, list | tuple):
+        return any(_has_set(each) for each in value)
+    return isinstance(value, set | frozenset)

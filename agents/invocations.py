@@ -192,7 +192,7 @@ class Calls:
         try:
             await appended
             if time.monotonic() - asked_at > CONFIRM_AFTER_S:
-                await self._journal.append(cause="late")
+                await self._journal.make_sure()
         except asyncio.CancelledError:
             never = NewEntry(kind="void", key=intent.key, data="it was cancelled before it began")
             self._journal.put(never)

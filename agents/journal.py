@@ -202,6 +202,10 @@ class Journal:
             self._sender = loop.create_task(self._send_all())
         return group.done
 
+    async def make_sure(self) -> None:
+        """Raise Superseded if another worker has the journal by now."""
+        await self.append(cause="sure")
+
     async def flush(self) -> None:
         """Wait until all that was put is appended, or was refused."""
         if self._sender is not None:
@@ -236,8 +240,8 @@ class Journal:
         return taken
 
     async def _send(self, groups: list[_Group]) -> None:
-        entries, position = _composed(groups, self.position)
         try:
+            entries, position = _composed(groups, self.position)
             reply = await self.keeping.append(self.epoch, self.position.seq + 1, entries)
         except Refused as refused:
             if (
@@ -247,12 +251,12 @@ class Journal:
                     await self._send([group])
                 return
             self._fail(groups, told_apart(refused))
-        except HeadwayError as error:
-            self._fail(groups, error)
         except asyncio.CancelledError:
             for group in groups:
                 group.done.cancel()
             raise
+        except Exception as error:  # whatever it is, nobody must wait in vain
+            self._fail(groups, error)
         else:
             self.position, self.usage = position, reply.usage
             self.marked = entries[-1].kind == "checkpoint"
@@ -260,7 +264,7 @@ class Journal:
                 if not group.done.done():
                     group.done.set_result(None)
 
-    def _fail(self, groups: list[_Group], error: HeadwayError) -> None:
+    def _fail(self, groups: list[_Group], error: Exception) -> None:
         if isinstance(error, Superseded):
             self._lost = error
             groups = groups + self._waiting

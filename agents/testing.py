@@ -37,7 +37,7 @@ from headway.agents.entries import (
 from headway.agents.identity import new_task_id
 from headway.agents.invocations import Calls
 from headway.agents.journal import Journal
-from headway.agents.messages import CommandData
+from headway.agents.messages import CommandData, Phase
 from headway.agents.signatures import Function
 from headway.agents.threads import in_thread
 from headway.agents.tools import Call, Tool, by_name
@@ -152,14 +152,25 @@ async def run(
     and whatever the handler raises. EMPTY comes back as it is.
     """
     binding = handler if isinstance(handler, Binding) else _bound(handler)
-    ctx = ctx or context(input=input, phase=binding.phase)
+    ctx = ctx or _context_of(handler, input, binding.phase)
     arguments = binding.arguments(CommandData(input=input, result=result))
-    await opened(ctx)
+    if ctx.calls is not None:
+        await ctx.calls.open()
     if binding.is_async:
         returned = await binding.function(ctx, *arguments)
     else:
         returned = await asyncio.to_thread(binding.function, ctx, *arguments)
     return EMPTY if returned is EMPTY else orjson.loads(binding.encode(returned))
+
+
+def _context_of(handler: Function | Binding, input: Any, phase: Phase) -> Context:
+    """As a worker would make it: with the tools that were declared, if that is known."""
+    tools = handler.tools if isinstance(handler, Binding) else None
+    functions = None if tools is None else [each.function for each in tools.values()]
+    ctx = context(input=input, phase=phase, tools=functions)
+    if isinstance(handler, Binding) and tools is None:
+        ctx.calls = None
+    return ctx
 
 
 def _bound(function: Function) -> Binding:
@@ -169,7 +180,8 @@ def _bound(function: Function) -> Binding:
 def _calls(ctx: Context, journal: MemoryJournal, tools: dict[str, Tool] | None) -> Calls:
     operation = Operation(task=ctx.task, step=ctx.step, phase=ctx.phase)
     about = About(operation, ctx.attempt, tools, ctx.deadline_at, bool(ctx.rejection))
-    return Calls(about, Journal(journal), Trial(_in_thread, _leave))
+    kept = Journal(journal)
+    return Calls(about, kept, Trial(_in_thread, _leave, kept.make_sure))
 
 
 def _in_thread(function: Callable[[], Any], name: str) -> asyncio.Future[Any]:

@@ -95,10 +95,12 @@ def unsettled(tool: str, call: Call, why: str) -> Halted:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Runs tools. `in_thread` runs a sync function; `leave` is asked before a sensitive tool."""
+    """Runs tools. `in_thread` runs a sync function; `leave` is asked before a sensitive tool;
+    `make_sure` raises Superseded if another worker has the attempt by now."""
 
     in_thread: InThread
     leave: Leave
+    make_sure: Callable[[], Awaitable[None]]
 
     async def run(self, tool: Tool, call: Call, arguments: Arguments) -> Result | Failure:
         """Run `tool` until it is known how it ended. Raises Halted if nobody here can tell."""
@@ -121,6 +123,7 @@ class Trial:
                 return ended
             _log.info("tool %s: %s; try %d follows", tool.name, ended.kind, tries + 1)
             await asyncio.sleep(tool.retry.delay_s(tries))
+            await self.make_sure()  # it may have been a long time
 
     async def ask(self, tool: Tool, call: Call, arguments: Arguments) -> Result | None:
         """The result of a call that happened, None of one that did not, as the tool's check says.

@@ -311,7 +311,9 @@ async def test_a_harmless_tool_is_tried_three_times_and_then_its_failure_is_reme
         assert str(failed.value) == "tool 'broken' failed: ValueError: no luck"
         assert (failed.value.kind, failed.value.no_effect) == ("ValueError", False)
     assert ran == ["x"] * 3
-    assert [entry.kind for entry in journal.entries] == ["intent", "failure", "checkpoint"]
+    again = [(entry.kind, (entry.data or {}).get("cause")) for entry in journal.entries[1:3]]
+    assert again == [("checkpoint", "sure")] * 2  # before it is tried again
+    assert [entry.kind for entry in journal.entries[3:]] == ["failure", "checkpoint"]
 
 
 @pytest.mark.parametrize(
@@ -678,7 +680,7 @@ async def test_a_process_that_was_frozen_asks_once_more_before_it_acts(
     journal = MemoryJournal()
     await context(journal=journal).call(lookup, "o")
     causes = [(entry.kind, (entry.data or {}).get("cause")) for entry in journal.entries]
-    assert causes[:2] == [("intent", None), ("checkpoint", "late")]
+    assert causes[:2] == [("intent", None), ("checkpoint", "sure")]
 
 
 async def test_states_come_back_and_positions_are_kept_by_themselves() -> None:

@@ -12,9 +12,10 @@ import pytest
 from headway.agents.agent import Agent
 from headway.agents.binding import EMPTY, Empty, InvalidResult
 from headway.agents.context import Context
-from headway.agents.errors import InvalidInput, Reject
+from headway.agents.errors import DeclarationError, InvalidInput, Reject, Unavailable
 from headway.agents.identity import operation_id
 from headway.agents.testing import context, run
+from headway.agents.tools import tool
 
 TASK = UUID("6c0a6799-fe64-5d4a-ae62-3f9d806ea12c")
 
@@ -97,3 +98,31 @@ async def test_run_raises_what_a_worker_would_report() -> None:
     assert rejected.value.kind == "CardDeclined"
     with pytest.raises(InvalidResult):
         await run(strange)
+
+
+async def test_run_gives_a_handler_only_the_tools_that_it_declares() -> None:
+    agent = Agent("payments")
+
+    @tool(recovery="natural")
+    async def look(number: int) -> int:
+        return number + 1
+
+    @agent.action("plain")
+    async def plain(ctx: Context) -> int:
+        return await ctx.call(look, 1)
+
+    @agent.action("other", tools=[])
+    async def other(ctx: Context) -> int:
+        return await ctx.call(look, 1)
+
+    @agent.action("looking", tools=[look])
+    async def looking(ctx: Context) -> int:
+        return await ctx.call(look, 1)
+
+    assert await run(agent.handlers["looking"]) == 2
+    with pytest.raises(DeclarationError, match="the action has no journal"):
+        await run(agent.handlers["plain"])
+    with pytest.raises(DeclarationError, match="tool 'look' is not one of this action's"):
+        await run(agent.handlers["other"])
+    with pytest.raises(Unavailable, match="no connection, so no documents"):
+        _ = context().documents

@@ -221,6 +221,14 @@ def test_arguments_that_do_not_fit_are_refused(args: Any, kwargs: Any, words: st
         arguments_of(declared(pay), args, kwargs)
 
 
+def test_sets_are_refused_as_arguments_since_their_order_changes() -> None:
+    @tool(recovery="natural")
+    def tag(names: list[set[str]]) -> None: ...
+
+    with pytest.raises(InvalidInput, match="a set has no order that is the same in every process"):
+        arguments_of(declared(tag), ([{"a", "b"}],), {})
+
+
 def test_journaled_arguments_that_no_longer_fit_are_refused() -> None:
     with pytest.raises(InvalidInput, match="argument 'amount' does not fit any more"):
         arguments_again(declared(pay), {"amount": "x"})
