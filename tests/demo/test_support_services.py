@@ -23,6 +23,7 @@ from headway.coordinator.signing import SigningKey
 from headway.demo.calls import is_listening
 from headway.demo.support.callbook import CallBook, Request
 from headway.demo.support.downstream import KEYS_FILE, SERVICES_FILE, services
+from headway.demo.support.household import household
 from headway.demo.support.posting import post
 from headway.demo.support.script import complete
 from headway.demo.support.stub import STUB_FILE
@@ -254,6 +255,17 @@ async def test_the_services_answer_over_http(process: Process) -> None:
 async def test_what_is_no_request_is_refused(process: Process) -> None:
     with pytest.raises(ToolError, match=r"^the body is not a JSON object$"):
         await process.post("any", [])
+
+
+async def test_a_model_that_is_there_already_gets_no_stand_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
+    async with household(tmp_path) as found:
+        assert list(found) == ["HEADWAY_DEMO_SERVICES"]
+        answer = await post(f"{found['HEADWAY_DEMO_SERVICES']}/policy", {"topic": "damaged"}, {})
+    assert answer == {"policy": policy_on("damaged")}
+    assert not (tmp_path / STUB_FILE).exists()
 
 
 async def test_only_http_addresses_are_called() -> None:
