@@ -53,6 +53,11 @@ class Handling:
     """`threads` are how many still run; `ended` is called when one does not any more. `stopped`
     by us: what the handler still does is of no interest."""
 
+    __slots__ = (
+        *("threads", "stopped", "_station", "_command", "_cancellation", "_say", "_ended"),
+        *("_heartbeats", "_calls"),
+    )
+
     def __init__(
         self,
         station: Station,
@@ -66,15 +71,16 @@ class Handling:
         self._station = station
         self._command = command
         self._cancellation = cancellation
+        self._say = say
         self._ended = ended
-        self._heartbeats = Heartbeats(station.loop, command.heartbeatms, say)
+        self._heartbeats: Heartbeats | None = None  # most handlers say nothing
         self._calls: Calls | None = None
 
     def context(
         self, binding: Binding, data: CommandData, task: UUID, epoch: int, keep: Keep
     ) -> Context:
         """What the handler is given; `keep` makes what its journal is kept by, if it has one."""
-        command, beats = self._command, self._heartbeats
+        command = self._command
         limit_s = command.starttoclosems / 1000
         deadline_at = time.time() + limit_s if limit_s else None
         if binding.tools is not None:
@@ -106,7 +112,7 @@ class Handling:
             rejection=data.rejection,
             deadline_at=deadline_at,
             cancellation=self._cancellation,
-            beat=beats.beat if binding.is_async else beats.beat_from_thread,
+            beat=self._beat if binding.is_async else self._beat_from_thread,
             calls=self._calls,
             connection=self._station.connection,
         )
@@ -120,7 +126,12 @@ class Handling:
         try:
             if calls is not None and taken_up:
                 await calls.open()
-            outcome = _result(binding, await self._call(binding, ctx, arguments))
+            if binding.is_async:
+                returned = await binding.function(ctx, *arguments)
+            else:
+                function = partial(binding.function, ctx, *arguments)
+                returned = await self._in_thread(function, binding.name)
+            outcome = _result(binding, returned)
         except Superseded:
             raise
         except asyncio.CancelledError as error:
@@ -133,7 +144,8 @@ class Handling:
 
     def end(self) -> None:
         """Nothing more is called, written or said."""
-        self._heartbeats.end()
+        if self._heartbeats is not None:
+            self._heartbeats.end()
         if self._calls is not None:
             self._calls.close()
 
@@ -147,10 +159,22 @@ class Handling:
                     await self._calls.mark(cause)
         self.end()
 
+    def _beats(self) -> Heartbeats:
+        if self._heartbeats is None:
+            limit_ms = self._command.heartbeatms
+            self._heartbeats = Heartbeats(self._station.loop, limit_ms, self._say)
+        return self._heartbeats
+
+    def _beat(self, progress: Any = None) -> None:
+        self._beats().beat(progress)
+
+    def _beat_from_thread(self, progress: Any = None) -> None:
+        self._beats().beat_from_thread(progress)
+
     def _journaled(self, about: About, opening: JournalOpen, keep: Keep) -> Calls:
         connection = self._station.connection
-        keeping, beat = keep(connection, opening), self._heartbeats.beat
-        return calls_of(keeping, connection, about, opening, self._in_thread, beat)
+        keeping = keep(connection, opening)
+        return calls_of(keeping, connection, about, opening, self._in_thread, self._beat)
 
     async def _last_word(self, calls: Calls, outcome: EventData) -> EventData:
         """What is reported: if the handler's calls were stopped, that. Raises Superseded."""
@@ -162,12 +186,6 @@ class Handling:
         if outcome.error is not None:
             await calls.mark("fault")
         return outcome
-
-    async def _call(self, binding: Binding, ctx: Context, arguments: list[Any]) -> Any:
-        if binding.is_async:
-            return await binding.function(ctx, *arguments)
-        function = partial(binding.function, ctx, *arguments)
-        return await self._in_thread(function, binding.name)
 
     def _in_thread(self, function: Callable[[], Any], name: str) -> asyncio.Future[Any]:
         ending = in_thread(function, f"{self._station.agent.name}.{name}", self._thread_ended)
