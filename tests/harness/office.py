@@ -1,7 +1,8 @@
 """An office: an agent that does what a task's input says, and sagas with steps of every kind.
 
 An input is `{"a": "reject"}`: what step `a` does. "reject" fails it, "hold" keeps it until it is
-released or not wanted any more, `{"gives": 7}` is its result, `{"hands": [...]}` its hand-off.
+released or not wanted any more, `{"says": 3}` too, with its progress; `{"gives": 7}` is its result,
+`{"hands": [...]}` its hand-off.
 """
 
 from __future__ import annotations
@@ -50,11 +51,10 @@ class Office:
             case "reject":
                 raise Reject("as ordered")
             case "hold":
-                held = asyncio.create_task(self.held[ctx.task].wait())
-                stopped = asyncio.create_task(ctx.wait_cancelled())
-                await asyncio.wait({held, stopped}, return_when=asyncio.FIRST_COMPLETED)
-                if not held.done():
-                    raise Reject("stopped")
+                await self._hold(ctx)
+            case {"says": progress}:
+                await ctx.heartbeat(progress)
+                await self._hold(ctx)
             case "unsettled" if len(self.log[ctx.task]) == 1:
                 await self._leave_a_call_open(ctx)
             case {"gives": value}:
@@ -67,6 +67,13 @@ class Office:
                 to = second if ctx.agent == first else first
                 return HandOff(None, Next(f"{to}.do", read_only=True, input=order))
         return None
+
+    async def _hold(self, ctx: Context) -> None:
+        held = asyncio.create_task(self.held[ctx.task].wait())
+        stopped = asyncio.create_task(ctx.wait_cancelled())
+        await asyncio.wait({held, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not held.done():
+            raise Reject("stopped")
 
     async def _undo(self, ctx: Context, order: Any, result: Any) -> None:
         self.log[ctx.task].append(f"undo {ctx.step}")
