@@ -20,7 +20,7 @@ from uuid import UUID
 
 from headway.coordinator.commands import Outgoing, command, subject_of
 from headway.coordinator.decisions import CheckInput, Decision, Definitions, decide
-from headway.coordinator.errors import Refusal, StoreRefused, StoreUnavailable
+from headway.coordinator.errors import Refusal, StoreRefused
 from headway.coordinator.family import ending
 from headway.coordinator.intake import Answer, Item, nobody_waits
 from headway.coordinator.recent import Recent
@@ -61,8 +61,9 @@ class Transport(Protocol):
 class Children(Protocol):
     """What begins and undoes child tasks (the family)."""
 
-    async def begin(self, parent: Decision, action: StartChild) -> None: ...
-    async def undo(self, parent: Decision, action: UndoChild) -> None: ...
+    async def raise_all(
+        self, wanted: Sequence[tuple[Decision, StartChild | UndoChild]]
+    ) -> set[UUID]: ...
 
 
 @dataclass(slots=True)
@@ -262,17 +263,13 @@ class Engine:
 
     async def _raise_children(self, decisions: Sequence[Decision]) -> set[UUID]:
         """Begin and undo children; returns the tasks for which that may not have come through."""
-        missed: set[UUID] = set()
-        for decision in decisions:
-            for action in decision.actions:
-                try:
-                    if isinstance(action, StartChild):
-                        await self._family.begin(decision, action)
-                    elif isinstance(action, UndoChild):
-                        await self._family.undo(decision, action)
-                except StoreUnavailable:
-                    missed.add(decision.id)
-        return missed
+        wanted = [
+            (decision, action)
+            for decision in decisions
+            for action in decision.actions
+            if isinstance(action, StartChild | UndoChild)
+        ]
+        return await self._family.raise_all(wanted) if wanted else set()
 
     def _tell_parent(self, decision: Decision) -> None:
         """A child's end is its parent's news; told again for a repeated event."""

@@ -6,14 +6,16 @@ harmless. Nothing of this is remembered: what is lost in a crash, the sweep find
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 from uuid import UUID
 
 import orjson
 from headway.coordinator import submissions
 from headway.coordinator.decisions import Decision
+from headway.coordinator.errors import StoreUnavailable
 from headway.coordinator.intake import Answer
 from headway.coordinator.records import Loaded, NewTask, Parent
 from headway.sagas import inputs as i
@@ -31,6 +33,24 @@ class Family:
     def __init__(self, tell: Tell, clock: Callable[[], int]) -> None:
         self._tell = tell
         self._clock = clock
+
+    async def raise_all(
+        self, wanted: Sequence[tuple[Decision, StartChild | UndoChild]]
+    ) -> set[UUID]:
+        """Begin and undo children, all at once; the parents for which it may not have come
+        through, because PostgreSQL was away."""
+        done = await asyncio.gather(*(self._raise(*each) for each in wanted))
+        return {parent.id for (parent, _), came in zip(wanted, done, strict=True) if not came}
+
+    async def _raise(self, parent: Decision, action: StartChild | UndoChild) -> bool:
+        try:
+            if isinstance(action, StartChild):
+                await self.begin(parent, action)
+            else:
+                await self.undo(parent, action)
+        except StoreUnavailable:
+            return False
+        return True
 
     async def begin(self, parent: Decision, action: StartChild) -> None:
         """Submit a child; one that is refused has failed without effect."""
