@@ -15,6 +15,7 @@ from headway.coordinator.commands import target
 from headway.coordinator.family import child_id
 from headway.coordinator.records import Loaded
 from headway.sagas.checks import results_of
+from headway.sagas.circumstances import OUTPUT
 from headway.sagas.deadlines import wakes_at
 from headway.sagas.recovery import stuck
 from headway.sagas.step import Step
@@ -130,11 +131,31 @@ def _open_actions(loaded: Loaded) -> list[str]:
     returns = pivot is None or not task.steps[pivot].actions
     cancel = ["cancel"] if returns else []
     if task.parked:
+        kept = _kept_waiting(task)
+        again = ["retry"] if kept else []
+        settle = ["settle"] if kept else []
         forward = task.status is TaskStatus.PARKED
-        return ["retry", "resume", "settle", *(cancel if forward else [])]
+        return [*again, "resume", *settle, *(cancel if forward else [])]
     if task.status is TaskStatus.RUNNING:
         return [*(["approve", "reject"] if _approvals(loaded) else []), *cancel]
     return []
+
+
+def _kept_waiting(task: Task) -> tuple[str, ...]:
+    """The steps that a person may have tried again, or state the end of; empty where a task is held
+    for what was done already: a hand-off, an output, a deadline."""
+    held = task.beside.hold
+    if held is not None and held.step and task.steps[held.step].retry_at:
+        return (held.step,)
+    return stuck(task)
+
+
+def _redone(loaded: Loaded) -> str:
+    """The step that gave an output which was not accepted, if it can be done again; else ""."""
+    held, last = loaded.task.beside.hold, loaded.definition.last
+    if held is None or held.kind != OUTPUT or len(last) != 1:
+        return ""
+    return last[0] if loaded.definition.steps[last[0]].kind == "action" else ""
 
 
 def _approvals(loaded: Loaded) -> list[str]:
@@ -150,16 +171,16 @@ def waiting_views(loaded: Loaded) -> list[views.WaitingView]:
     """What of a task waits for a person, but for single calls of tools."""
     task, found = loaded.task, []
     if task.parked:
-        held = task.beside.hold
+        held, redone = task.beside.hold, _redone(loaded)
         found.append(
             views.WaitingView(
                 task=loaded.id,
                 saga=loaded.definition.name,
                 kind=cast(Any, task.status.value),
-                step=held.step if held else ", ".join(stuck(task)),
+                step=redone or (held.step if held else ", ".join(stuck(task))),
                 reason=task.reason,
                 since=loaded.updated_at,
-                actions=_open_actions(loaded),
+                actions=[*(["retry"] if redone else []), *_open_actions(loaded)],
                 context=_context(loaded, task.reason),
             )
         )

@@ -494,7 +494,11 @@ async def test_an_output_that_is_not_accepted_parks_the_task_until_a_person_take
     good = await ran(client, "plain", {"b": {"gives": {"id": 1}}}, manifest=manifest)
     assert good.status == "succeeded"
     view = await ran(client, "plain", {"b": {"gives": {}}}, manifest=manifest)
-    assert view.status == "parked"
+    assert (view.status, view.actions) == ("parked", ["resume", "cancel"])
+    listed = await parked_of(client, view.task)
+    assert (listed.step, listed.actions) == ("b", ["retry", "resume", "cancel"])
+    await client.retry(view.task, "b", by="ann", reason="think again")
+    view = await ended(client, view.task)
     assert view.reason == 'the output is not accepted: output: "id" is a required property'
     assert (await client.resume(view.task, by="ann", reason="good enough")).status == "succeeded"
 
@@ -534,7 +538,7 @@ async def test_all_that_waits_for_a_person_is_in_one_list_with_what_is_open(clie
     listed = {(one.task, one.kind): one for one in page.waiting if one.task in mine}
     assert {key: (one.step, one.actions) for key, one in listed.items()} == {
         (agreed, "approval"): ("agree", ["approve", "reject"]),
-        (held.task, "parked"): ("bob-do-5", ["retry", "resume", "settle", "cancel"]),
+        (held.task, "parked"): ("bob-do-5", ["resume", "cancel"]),
         (failed.task, "failed_to_compensate"): ("a", ["retry", "resume", "settle"]),
         (unsettled.task, "parked"): ("a", ["retry", "resume", "settle", "cancel"]),
         (unsettled.task, "unsettled"): ("a", ["settle", "cancel"]),
