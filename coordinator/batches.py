@@ -110,12 +110,14 @@ class Batches:
 
     async def _perform(self, committed: Committed) -> None:
         try:
-            await self._engine.perform(committed)
+            try:
+                await self._engine.perform(committed)
+            finally:
+                self._stored.release()
+            await self._engine.raise_children(committed)
         except Exception:
             _LOG.exception("publishing failed; the sweep will look after it")
             self._engine.give_up(committed)
-        finally:
-            self._stored.release()
 
     async def drain(self) -> None:
         """Return when everything that was taken is answered."""

@@ -71,6 +71,7 @@ class Committed:
     """The outcome of one `commit`: what is to be performed now."""
 
     decisions: list[Decision] = field(default_factory=list)
+    unconfirmed: set[UUID] = field(default_factory=set)  # whose commands may not be stored
 
 
 class Engine:
@@ -132,16 +133,29 @@ class Engine:
         return committed
 
     async def perform(self, committed: Committed) -> None:
-        """Publish what follows from what was committed, then answer the rest of the items."""
-        unconfirmed = await self._publish(committed.decisions)
-        unconfirmed |= await self._raise_children(committed.decisions)
+        """Publish what follows from what was committed, then answer the rest of the items; but for
+        those with children, which `raise_children` does."""
+        committed.unconfirmed = await self._publish(committed.decisions)
         for decision in committed.decisions:
-            self._announce(decision)
-            if decision.id in unconfirmed:
-                self._look_after(decision.id)
-                continue
-            if decision.repeated:
-                self._look_after(decision.id)
+            if not _children(decision):
+                self._conclude(decision, confirmed=decision.id not in committed.unconfirmed)
+
+    async def raise_children(self, committed: Committed) -> None:
+        """Begin and undo the children that follow from what was committed. It waits for commits of
+        later batches, so nothing that these wait for may be kept meanwhile."""
+        parents = [decision for decision in committed.decisions if _children(decision)]
+        if not parents:
+            return
+        wanted = [(parent, action) for parent in parents for action in _children(parent)]
+        missed = committed.unconfirmed | await self._family.raise_all(wanted)
+        for parent in parents:
+            self._conclude(parent, confirmed=parent.id not in missed)
+
+    def _conclude(self, decision: Decision, *, confirmed: bool) -> None:
+        self._announce(decision)
+        if decision.repeated or not confirmed:
+            self._look_after(decision.id)
+        if confirmed:
             self._tell_parent(decision)
             _answer(decision, None, at_commit=False)
 
@@ -261,16 +275,6 @@ class Engine:
         stored = await self._transport.dispatch(commands) if commands else []
         return {sent.task for sent, ok in zip(commands, stored, strict=True) if not ok}
 
-    async def _raise_children(self, decisions: Sequence[Decision]) -> set[UUID]:
-        """Begin and undo children; returns the tasks for which that may not have come through."""
-        wanted = [
-            (decision, action)
-            for decision in decisions
-            for action in decision.actions
-            if isinstance(action, StartChild | UndoChild)
-        ]
-        return await self._family.raise_all(wanted) if wanted else set()
-
     def _tell_parent(self, decision: Decision) -> None:
         """A child's end is its parent's news; told again for a repeated event."""
         task, parent = decision.task, decision.parent
@@ -322,6 +326,11 @@ def _by_task(items: Sequence[Item]) -> dict[UUID, list[Item]]:
     for item in items:
         groups.setdefault(item.task, []).append(item)
     return groups
+
+
+def _children(decision: Decision) -> list[StartChild | UndoChild]:
+    """What is asked of its child tasks."""
+    return [each for each in decision.actions if isinstance(each, StartChild | UndoChild)]
 
 
 def _still_wanted(task: Task, dispatch: Dispatch) -> bool:
