@@ -98,7 +98,8 @@ def compile_report(
 
 def render(report: Report) -> RenderableType:
     """The report for people."""
-    return Group(_took(report), _summary(report), *_finding_lines(report))
+    took = [_took(report)] if report.tasks else []
+    return Group(*took, _summary(report), *_finding_lines(report))
 
 
 def _took(report: Report) -> Table:
@@ -138,7 +139,8 @@ def _summary(report: Report) -> Table:
         table.add_row(f"places in a journal, {kind}", f"{count}")
     for harm, count in report.harmed.items():
         table.add_row(f"tasks harmed, {harm}", f"{count}")
-    table.add_row("until done", f"p50 {report.p50_s:.1f} s, slowest {report.slowest_s:.1f} s")
+    if report.tasks:
+        table.add_row("until done", f"p50 {report.p50_s:.1f} s, slowest {report.slowest_s:.1f} s")
     table.add_row("model calls billed", f"{report.model_calls}, {report.tokens} tokens")
     table.add_row("payments, mails", f"{report.payments}, {report.mails}")
     table.add_row("purchases", f"{report.purchases}")

@@ -14,8 +14,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
 from headway.agents.client import Client
 from headway.cli import output
+from headway.cli.addresses import DATA
 from headway.coordinator.coordinator_child import COMMAND, CoordinatorChild
 from headway.coordinator.embedded import Embedded
 from headway.coordinator.logfile import LogFile
@@ -111,13 +113,14 @@ async def with_a_person(
     working = asyncio.create_task(opened.unharmed(SUPPORT))
     waiting = await opened.waits_for_a_person(until=working)
     if waiting is not None:
+        details = orjson.dumps(waiting.details).decode()
         narration.say(
-            f"A refund waits for you: {waiting.details}. The agent that waits for your word has "
-            "just been killed; another one is taking over. In another terminal:"
+            f"{waiting.tool} {details} waits for your word. The agent that asked for it has just "
+            "been killed, and another one takes over. In another terminal:"
         )
-        narration.say(f"  headway --data {opened.data.parent / SERVERS} parked")
-    run, notes = await working
-    return [run], {SUPPORT: len(places(notes))}
+        narration.say(f"  export {DATA}={opened.data.parent / SERVERS}\n  headway parked")
+    run, _ = await working
+    return [run], {}
 
 
 def _show(work: Work, plan: Plan, as_json: bool, keep: Path | None) -> int:
@@ -146,7 +149,7 @@ async def _run(work: Work, plan: Plan, data: Path, narration: Narration) -> Repo
         coordinating(embedded.nats_url, embedded.postgres_url, folder) as coordinator,
         await Client.connect(embedded.nats_url, timeout=ANSWER_WITHIN_S) as client,
     ):
-        narration.say(f"Starting a model, the shop's services, and agents in {plan.lanes} lanes.")
+        narration.say("Starting a model, the shop's services, and the agents.")
         async with desk(
             folder,
             embedded.nats_url,
