@@ -15,7 +15,7 @@ PARENTS = PERFORMING_MAX + 1  # all slots for publishing, and a batch that waits
 
 
 class Parents:
-    """An engine for which each item but a child's own begins a child, once PARENTS are committed."""
+    """An engine whose items each begin a child, once PARENTS of them are committed."""
 
     def __init__(self, intake: Intake) -> None:
         self.intake = intake
