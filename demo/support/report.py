@@ -44,7 +44,9 @@ class Report(BaseModel):
             after each request.
         harmed: tasks by what was done to them.
         unharmed_s: how long a task takes that nobody harms.
-        model_calls, payments, mails, purchases: how many were billed, or took effect.
+        model_calls, tokens: as journals have them.
+        billed: model calls in the books of the scripted model.
+        payments, mails, purchases: how many took effect.
         absorbed: calls that were repeated, and answered as before.
         approvals: by a person.
         holds: whether the audit found nothing at all.
@@ -57,6 +59,7 @@ class Report(BaseModel):
     slowest_s: float
     duration_s: float
     model_calls: int
+    billed: int
     tokens: int
     payments: int
     mails: int
@@ -75,7 +78,7 @@ def compile_report(
     calls = case.evidence.calls
     took_s = [run.took_s for run in case.harmed]
     effects = Counter(effect.service for effect in case.evidence.effects)
-    billed = [each for each in calls if (each.service, each.outcome) == (COMPLETIONS, "applied")]
+    answers = [entry for run in case.runs for entry in run.results.values() if entry.model]
     return Report(
         places=places,
         harmed=dict(Counter(f"{run.kind}, {run.victim}" for run in case.harmed)),
@@ -83,8 +86,9 @@ def compile_report(
         p50_s=percentile(took_s, 50),
         slowest_s=percentile(took_s, 100),
         duration_s=duration_s,
-        model_calls=len(billed),
-        tokens=sum(each.tokens for each in billed),
+        model_calls=len(answers),
+        billed=sum((each.service, each.outcome) == (COMPLETIONS, "applied") for each in calls),
+        tokens=sum(entry.usage.tokens for entry in answers if entry.usage),
         payments=effects[PAYMENTS],
         mails=effects[MAIL],
         purchases=effects[PURCHASES],
@@ -141,7 +145,8 @@ def _summary(report: Report) -> Table:
         table.add_row(f"tasks harmed, {harm}", f"{count}")
     if report.tasks:
         table.add_row("until done", f"p50 {report.p50_s:.1f} s, slowest {report.slowest_s:.1f} s")
-    table.add_row("model calls billed", f"{report.model_calls}, {report.tokens} tokens")
+    table.add_row("model calls", f"{report.model_calls}, {report.tokens} tokens")
+    table.add_row("billed by the scripted model", f"{report.billed}")
     table.add_row("payments, mails", f"{report.payments}, {report.mails}")
     table.add_row("purchases", f"{report.purchases}")
     table.add_row("approvals by a person", f"{report.approvals}")

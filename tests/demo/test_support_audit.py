@@ -33,6 +33,7 @@ def entry(number: int, seq: int, kind: Any, key: str) -> Entry:
         kind=kind,
         key=key,
         tool=TOOLS[key],
+        model=key == MODEL,
         data=f"order L-{number:04}",
         seq=seq,
         epoch=1,
@@ -220,7 +221,8 @@ def test_of_a_model_that_is_not_scripted_only_what_always_holds_is_asked() -> No
 def test_the_report_counts_and_shows_each_victim_at_each_entry() -> None:
     swept = case(more_calls=(repeated(MODEL, "repeated"),))
     report = compile_report(swept, [Finding("met", "x", "y\x1b[2J")], {"support": 69}, 12.0)
-    assert (report.model_calls, report.tokens, report.payments, report.mails) == (2, 200, 2, 0)
+    assert (report.model_calls, report.billed, report.tokens) == (2, 2, 200)
+    assert (report.payments, report.mails) == (2, 0)
     assert (report.absorbed, report.approvals) == (1, 2)
     assert report.harmed == {"support, agent": 1}
     assert not report.holds
