@@ -13,7 +13,19 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from harness.findings import findings
 from harness.services import RunningNats, RunningPostgres, nats_in, postgres_in
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """What a test printed may hold half a character; a report that travels may not."""
+    report = yield
+    report.sections = [
+        (name, text.encode("utf-8", "replace").decode()) for name, text in report.sections
+    ]
+    return report
+
 
 RELAXED = {"fsync": "off", "full_page_writes": "off"}
 """For the shared PostgreSQL, which outlives killed processes all the same, if not power cuts."""
@@ -57,3 +69,8 @@ async def nats_server(tmp_path: Path) -> AsyncIterator[RunningNats]:
 @pytest.fixture
 def nats_url(nats_server: RunningNats) -> str:
     return nats_server.url
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for sizes in findings(terminalreporter, "sizes"):
+        terminalreporter.write_line("lines of Python: " + "  ".join(sizes))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from harness.findings import note
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("sagas", "agents", "coordinator", "cli", "demo")
@@ -253,12 +253,10 @@ def test_the_makefile_has_at_most_ten_targets() -> None:
     assert len(targets) <= MAKE_TARGETS_MAX
 
 
-def test_the_size_of_each_package_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_size_of_each_package_is_reported(request: pytest.FixtureRequest) -> None:
     sizes = {
         folder: sum(path.read_text().count("\n") for path in (ROOT / folder).rglob("*.py"))
         for folder in (*PACKAGES, "tests", "bench")
     }
-    with capsys.disabled():
-        sizes_in_words = "  ".join(f"{folder} {lines}" for folder, lines in sizes.items())
-        sys.stdout.write(f"\nlines of Python: {sizes_in_words}\n")
+    note(request, "sizes", tuple(f"{folder} {lines}" for folder, lines in sizes.items()))
     assert all(sizes[package] for package in PACKAGES)

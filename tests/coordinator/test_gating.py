@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from headway.agents.gates import GateRequest, GateView, arguments_digest
-from headway.agents.identity import invocation_id, new_task_id, operation_id
+from headway.agents.identity import invocation_id, operation_id
 from headway.agents.manifest import Manifest
 from headway.coordinator import gating
 from headway.coordinator.errors import Refusal
@@ -24,7 +24,7 @@ SAGA = (
     .step("ship", "shop.ship", compensate="shop.unship", after="pay")
     .define()
 )
-TASK = new_task_id()
+TASK = UUID("018bcfe5-6800-7000-8000-000000000001")
 DIGEST = arguments_digest(["A-17"], {"amount": 120})
 OTHER_DIGEST = arguments_digest(["A-17"], {"amount": 121})
 WHEN = datetime(2027, 1, 15, 8, tzinfo=UTC)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from harness import findings
 from harness.services import RunningNats, RunningPostgres
 from harness.system import System, system_at
 from headway.coordinator import streams
@@ -16,7 +17,7 @@ SHORT_ACK_WAIT_S = 0.6
 HEADROOM = 1.5  # on a bound, for two noisy cores
 NOISE_S = 0.5
 
-_MEASURED: list[tuple[str, float, float]] = []
+KIND = "measured"
 
 Measured = Callable[[str, float, float], None]
 
@@ -46,11 +47,11 @@ def short_ack_wait(monkeypatch: pytest.MonkeyPatch) -> float:
 
 
 @pytest.fixture
-def measured() -> Measured:
+def measured(request: pytest.FixtureRequest) -> Measured:
     """Note how many seconds after a fault the work went on; fails if over the bound."""
 
     def note(fault: str, seconds: float, bound_s: float) -> None:
-        _MEASURED.append((fault, seconds, bound_s))
+        findings.note(request, KIND, (fault, seconds, bound_s))
         assert seconds <= bound_s * HEADROOM + NOISE_S, f"{fault}: {seconds:.2f} s, not {bound_s} s"
 
     return note
@@ -64,10 +65,11 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if not _MEASURED:
+    measured = list(findings.findings(terminalreporter, KIND))
+    if not measured:
         return
     terminalreporter.section(
         "seconds from a fault to the work going on (tests allow 1.5 x the bound + 0.5 s)"
     )
-    for fault, seconds, bound_s in _MEASURED:
+    for fault, seconds, bound_s in measured:
         terminalreporter.write_line(f"{fault:<68} {seconds:6.2f}   bound {bound_s:g}")

@@ -274,7 +274,11 @@ async def test_junk_for_an_operation_is_answered_at_once_with_what_is_wrong(syst
         await system.all_settled(rows[0]["count"])
 
 
-@pytest.mark.parametrize("returned", [object(), {1, 2}, 2**70, float, b"\xff"], ids=repr)
+@pytest.mark.parametrize(
+    "returned",
+    [object(), {1, 2}, 2**70, float, b"\xff"],
+    ids=["object", "set", "large", "class", "bytes"],
+)
 async def test_a_result_that_cannot_be_serialised_ends_the_task_with_what_is_wrong(
     system, returned
 ):

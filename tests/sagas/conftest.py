@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from harness.findings import findings, note
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-SEARCHED = pytest.StashKey[list[tuple[str, int, int, int]]]()
+KIND = "searched"
 
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[SEARCHED] = []
+Searched = Callable[[str, int, int, int], None]
 
 
 @pytest.fixture
-def searched(request: pytest.FixtureRequest) -> list[tuple[str, int, int, int]]:
-    """Each search so far: of what, its states, its transitions, and the laws that held."""
-    return request.config.stash[SEARCHED]
+def searched(request: pytest.FixtureRequest) -> Searched:
+    """Note a search: of what, its states, its transitions, and the laws that held."""
+
+    def noted(shape: str, states: int, transitions: int, laws: int) -> None:
+        note(request, KIND, (shape, states, transitions, laws))
+
+    return noted
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    searches = config.stash.get(SEARCHED, [])
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    searches = list(findings(terminalreporter, KIND))
     if not searches:
         return
     terminalreporter.section("laws of the saga machine")

@@ -6,6 +6,7 @@ HEADWAY_LAWS=wide searches further: more attempts, and every kind of fault in ev
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 from corpus import SHAPES, Shape, widened
@@ -13,19 +14,20 @@ from explore import Search
 from headway.sagas import attempts
 from laws import LAWS, LAWS_OF_SEARCH
 
+Searched = Callable[[str, int, int, int], None]
 TAKE_OVERS_MAX = 2  # instead of the machine's own limits, so that a search gets beyond it
 WIDE = os.environ.get("HEADWAY_LAWS") == "wide"
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_every_law_holds_in_every_reachable_state(
-    shape: Shape, searched: list[tuple[str, int, int, int]], monkeypatch: pytest.MonkeyPatch
+    shape: Shape, searched: Searched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempts, "CLAIMS_MAX", TAKE_OVERS_MAX)
     monkeypatch.setattr(attempts, "EPOCHS_MAX", TAKE_OVERS_MAX)
     counts = Search(widened(shape) if WIDE else shape).run()
     laws = len(LAWS) + len(LAWS_OF_SEARCH)
-    searched.append((shape.name, counts.states, counts.transitions, laws))
+    searched(shape.name, counts.states, counts.transitions, laws)
     assert counts.states > 50
     assert counts.refused > counts.states
     assert 0 < counts.calm_steps_max <= 2 * len(shape.definition.steps)
