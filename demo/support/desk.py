@@ -32,7 +32,7 @@ from headway.demo.support.audit import Run
 from headway.demo.support.deaths import SPARE, Order, Orders, Place
 from headway.demo.support.downstream import KEYS_FILE
 from headway.demo.support.household import household
-from headway.demo.support.person import approve_all
+from headway.demo.support.person import approving
 from headway.demo.support.sagas import KINDS, SUPPORT, Kind, agent_name, saga, step_name
 from headway.demo.support.staff import Member
 from headway.demo.support.tickets import ticket
@@ -68,7 +68,10 @@ class Harm:
 
 
 class Desk:
-    """Runs tasks in its lanes. `coordinator` is the file with the coordinator's pid."""
+    """Runs tasks in its lanes, and waits at most `within_s` seconds for each.
+
+    `coordinator` is the file with the coordinator's pid.
+    """
 
     def __init__(
         self,
@@ -77,12 +80,14 @@ class Desk:
         launch: Callable[[int], Launch],
         data: Path,
         coordinator: Path,
+        within_s: float | None,
     ) -> None:
         self._client = client
         self._orders = orders
         self._launch = launch
         self.data = data
         self._coordinator = coordinator
+        self._within_s = within_s
         self._numbers = itertools.count(1)
         self._lanes: list[Member] = []
 
@@ -136,10 +141,13 @@ class Desk:
         waking = asyncio.create_task(self._wake(lane, task, order))
         wish = ticket(int(number)) if kind == SUPPORT else f"project-{number}"
         manifest = Manifest(max_tokens=TOKENS_MAX)
-        await self._client.submit(agent_name(kind, lane), wish, task=task, manifest=manifest)
-        view = await self._settled(task)
-        took_s = time.monotonic() - started
-        met = await waking and self._orders.carried_out(task)
+        try:
+            await self._client.submit(agent_name(kind, lane), wish, task=task, manifest=manifest)
+            view = await self._settled(task)
+            took_s = time.monotonic() - started
+            met = await waking and self._orders.carried_out(task)
+        finally:
+            waking.cancel()
         return Run(
             kind=kind,
             number=number,
@@ -156,7 +164,7 @@ class Desk:
     async def _settled(self, task: UUID) -> TaskView:
         """The task when it is settled, or as it is when it should long have been."""
         try:
-            return await self._client.result(task, timeout=SETTLE_WITHIN_S)
+            return await self._client.result(task, timeout=self._within_s)
         except Unavailable:
             return await self._client.status(task)
 
@@ -211,10 +219,10 @@ async def desk(
     async with AsyncExitStack() as stack:
         found = await stack.enter_async_context(household(data))
         launch = _launch(folder, ack_wait_s, {**os.environ, **found, NATS_URL: nats_url})
-        opened = Desk(client, Orders(folder), launch, data, coordinator)
+        within_s = None if interactive else SETTLE_WITHIN_S
+        opened = Desk(client, Orders(folder), launch, data, coordinator, within_s)
         if not interactive:
-            group = await stack.enter_async_context(asyncio.TaskGroup())
-            stack.callback(group.create_task(approve_all(client)).cancel)
+            await stack.enter_async_context(approving(client))
         stack.push_async_callback(opened.close)
         await opened.open(lanes)
         yield opened

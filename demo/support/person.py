@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 from headway.agents.client import Client
 from headway.agents.errors import Conflict, NotFound, Unavailable
@@ -14,9 +15,21 @@ LOOK_EVERY_S = 0.25
 MOMENT_S = 0.5  # nobody answers at once
 
 
-async def approve_all(client: Client) -> None:
-    """Approve whatever call waits for that, a moment later; without end. Coordinators that are away
-    are waited for."""
+@asynccontextmanager
+async def approving(client: Client) -> AsyncIterator[None]:
+    """Approve whatever call waits for that, a moment later, while the block lasts."""
+    task = asyncio.create_task(_approve_all(client))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
+
+
+async def _approve_all(client: Client) -> None:
+    """Without end; coordinators that are away are waited for."""
     while True:
         try:
             page = await client.parked()
