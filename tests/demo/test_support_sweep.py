@@ -36,10 +36,8 @@ HARMS = [
     Harm(SUPPORT, Place("result model-1", "before"), "agent"),  # it is billed, and not yet known
     Harm(SUPPORT, Place("intent turn-3-1", "after"), "agent"),  # before a person was asked
     Harm(SUPPORT, Place("result turn-3-1", "before"), "agent"),  # it is paid, and not yet known
-    Harm(SUPPORT, Place("checkpoint 3", "during"), "agent"),
     Harm(SUPPORT, Place("result turn-4-1", "before"), "agent"),  # the mail is out
     Harm(SUPPORT, Place("result model-5", "after"), "agent"),  # all is done, and not yet told
-    Harm(RESEARCH, Place("intent ask_price#3", "after"), "agent"),
     Harm(RESEARCH, Place("result purchase#1", "before"), "agent"),
 ]
 
@@ -71,7 +69,7 @@ def short_ack_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_agents_that_are_killed_pay_once_write_once_and_are_billed_once(
     nats_url: str, postgres_url: str, tmp_path: Path
 ) -> None:
-    async with working(nats_url, postgres_url, tmp_path, lanes=4) as (opened, _):
+    async with working(nats_url, postgres_url, tmp_path, lanes=3) as (opened, _):
         unharmed = [await opened.unharmed(kind) for kind in (SUPPORT, RESEARCH)]
         runs = [run for run, _ in unharmed]
         there = {run.kind: set(places(notes)) for run, notes in unharmed}
@@ -80,7 +78,7 @@ async def test_agents_that_are_killed_pay_once_write_once_and_are_billed_once(
     evidence = evidence_in(tmp_path)
     assert audit(Case(runs, evidence)) == []
     effects = Counter(effect.service for effect in evidence.effects)
-    assert effects == {"payments": 7, "mail": 7, "purchases": 3}
+    assert effects == {"payments": 6, "mail": 6, "purchases": 2}
     repeated = [call.service for call in evidence.calls if call.outcome == "repeated"]
     assert {"v1/chat/completions", "payments", "mail", "purchases"} <= set(repeated)
     assert {harm.place for harm in HARMS} == {
