@@ -16,8 +16,9 @@ setup: $(VENV)/.made-for-dev  ## everything a developer needs
 demo: $(VENV)/.made-for-all  ## the order desk, while its processes are being killed
 	$(BIN)/headway demo
 
-test: setup  ## all tests, against real servers and processes
-	$(BIN)/pytest
+test: setup  ## all tests, against real servers and processes; those that measure time run alone
+	$(BIN)/pytest -m timed
+	$(BIN)/pytest -m "not timed" --numprocesses 2 --dist loadfile
 
 check: setup .typing  ## style, format and types
 	$(BIN)/ruff check .

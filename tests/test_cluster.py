@@ -18,6 +18,8 @@ from headway.coordinator.errors import CoordinatorError
 from headway.coordinator.jetstream import ask
 from headway.coordinator.ports import free_port
 
+pytestmark = pytest.mark.timed
+
 COMPOSE = yaml.safe_load((Path(__file__).parent.parent / "docker-compose.yml").read_text())
 NODES = ("nats-1", "nats-2", "nats-3")
 PASSWORD = "only-for-tests"

@@ -28,6 +28,8 @@ from headway.coordinator.process import Launch, ServerError, start_process
 from headway.coordinator.serveruser import server_user
 from headway.coordinator.supervisor import Supervised
 
+pytestmark = pytest.mark.timed
+
 FAILS = (sys.executable, "-c", "import sys; print('no luck today'); sys.exit(3)")
 
 

@@ -20,6 +20,8 @@ from harness.up import Up, alive
 from headway.coordinator.connections import Connections, running_connections
 from headway.coordinator.nats_server import JETSTREAM_INFO, wait_for_answer
 
+pytestmark = pytest.mark.timed
+
 BACK_WITHIN_S = 1.0
 
 

@@ -15,6 +15,8 @@ from headway.agents.messages import COMPLETED, Event, EventData, encode
 from headway.agents.subjects import event_subject
 from headway.sagas import Retry, Saga, Timeouts
 
+pytestmark = pytest.mark.timed
+
 ACK_WAIT_S = 5.0  # as shipped
 SHORT = ("--ack-wait", "0.6")
 

@@ -16,6 +16,8 @@ from headway.coordinator.errors import StoreUnavailable
 from headway.coordinator.housekeeping import Housekeeping
 from headway.sagas import Saga
 
+pytestmark = pytest.mark.timed
+
 ACK_WAIT_S = 5.0  # as shipped
 LOOKED_AFTER_S = 1.0  # age at which a dispatch may be looked after
 

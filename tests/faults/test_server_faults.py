@@ -14,6 +14,8 @@ from headway.agents import Unavailable, connect
 from headway.agents.api import call
 from headway.agents.identity import new_task_id
 
+pytestmark = pytest.mark.timed
+
 COUNT = 400
 
 

@@ -16,6 +16,8 @@ from harness.eventually import eventually
 from headway.agents.invocations import CONFIRM_AFTER_S
 from headway.coordinator import streams
 
+pytestmark = pytest.mark.timed
+
 ACK_WAIT_S = 0.3
 LANES = 4
 
