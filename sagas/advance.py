@@ -27,14 +27,16 @@ from headway.sagas.task import (
 )
 from headway.sagas.waiting import serve_signal
 
+_AT_WORK = ("action", "child")  # kinds that somebody else carries out
+
 
 def advance(progress: Progress, at: int) -> None:
     """Record everything that the state calls for now."""
-    while progress.task.status is TaskStatus.RUNNING:
+    while progress.task.status in (TaskStatus.RUNNING, TaskStatus.PARKED):
         failed = _failed_before_pivot(progress.definition, progress.task)
         if failed is not None:
             recover(progress, at, _why(progress.task, failed), failed=failed)
-        elif _forward(progress, at):
+        elif progress.task.parked or _forward(progress, at):
             break
     if progress.task.status is TaskStatus.COMPENSATING:
         _backward(progress, at)
@@ -58,42 +60,51 @@ def _why(task: Task, step: str) -> str:
 
 
 def _forward(progress: Progress, at: int) -> bool:
-    """Begin what is ready, or end what is done. False: something else came of it, look again."""
-    held = progress.task.beside.hold
-    active = False
+    """Begin what is ready, or end what is done. False: something else came of it, look again.
+
+    Agents and children are asked last: what is sent cannot be made unsent when a condition fails.
+    """
+    held, active = progress.task.beside.hold is not None, False
+    to_send: list[Step] = []
     for name, step in progress.definition.steps.items():
         state = progress.task.steps[name]
         if state.status is StepStatus.SCHEDULED:
-            if held is None:
-                active = True
-                if 0 < state.retry_at <= at:
-                    progress.record(e.AttemptDispatched(at, name, Phase.ACTION, state.attempt + 1))
-            elif state.outstanding and step.kind in ("action", "child"):
-                active = True
-        elif (
-            held is None
-            and state.status is StepStatus.WAITING
-            and _is_ready(progress.definition, progress.task.steps, name)
-        ):
-            _begin(progress, step, at)
-            status = progress.task.steps[name].status
-            if status is StepStatus.FAILED:
+            if held or not 0 < state.retry_at <= at:
+                active = active or not held or (state.outstanding and step.kind in _AT_WORK)
+                continue
+        elif held or not _is_ready(step, progress.task.steps):
+            continue
+        elif step.when and not _is_wanted(progress, step, at):
+            if progress.state(name).status is StepStatus.FAILED:
                 return False
-            active = active or status is StepStatus.SCHEDULED
-    return active or _came_to_rest(progress, at)
+            continue
+        if step.kind in _AT_WORK:
+            to_send.append(step)
+        else:
+            _begin(progress, step, at)
+            active = active or progress.state(name).status is StepStatus.SCHEDULED
+    for step in to_send:
+        _begin(progress, step, at)
+    return active or bool(to_send) or _came_to_rest(progress, at)
+
+
+def _is_wanted(progress: Progress, step: Step, at: int) -> bool:
+    """Whether a step's condition holds; if not, it is skipped or, if nobody can tell, failed."""
+    verdict = progress.checks.when(step.when, results_of(progress.task))
+    if isinstance(verdict, Failure):
+        progress.record(e.ConditionFailed(at, step.name, verdict))
+        return False
+    if not verdict:
+        progress.record(e.StepSkipped(at, step.name))
+    return verdict
 
 
 def _begin(progress: Progress, step: Step, at: int) -> None:
-    """Dispatch a step for the first time, unless its condition keeps it from that."""
-    if step.when:
-        verdict = progress.checks.when(step.when, results_of(progress.task))
-        if isinstance(verdict, Failure):
-            progress.record(e.ConditionFailed(at, step.name, verdict))
-            return
-        if not verdict:
-            progress.record(e.StepSkipped(at, step.name))
-            return
-    progress.record(e.AttemptDispatched(at, step.name, Phase.ACTION, 1))
+    """Dispatch the next attempt of a step. A child that may have an effect is the same again."""
+    state = progress.state(step.name)
+    again = step.kind == "child" and state.uncertain
+    attempt = state.attempt if again else state.attempt + 1
+    progress.record(e.AttemptDispatched(at, step.name, Phase.ACTION, attempt))
     if step.kind == "wait":
         serve_signal(progress, step, at)
 
@@ -111,8 +122,11 @@ def _came_to_rest(progress: Progress, at: int) -> bool:
     return finish(progress, at)
 
 
-def _is_ready(definition: Definition, known: dict[str, StepState], step: str) -> bool:
-    for before in definition.steps[step].after:
+def _is_ready(step: Step, known: dict[str, StepState]) -> bool:
+    """Whether a step waits for no other."""
+    if known[step.name].status is not StepStatus.WAITING:
+        return False
+    for before in step.after:
         status = known[before].status
         if status is not StepStatus.COMPLETED and status is not StepStatus.SKIPPED:
             return False

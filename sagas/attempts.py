@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from headway.sagas import events as e
 from headway.sagas import inputs as i
+from headway.sagas.actions import Dispatch
 from headway.sagas.circumstances import DEADLINE
 from headway.sagas.deadlines import closes_at, lapsed, overdue, wakes_at
 from headway.sagas.progress import Progress
 from headway.sagas.recovery import is_past_return, recover
-from headway.sagas.task import Phase, StepStatus, TaskStatus
+from headway.sagas.task import Phase, StepState, StepStatus, TaskStatus
 
 RETRY_AFTER_MAX_MS = 31 * 86_400_000  # however long an agent asks to be left alone
 EPOCHS_MAX = 20  # publications and take-overs of one attempt before it is called unknown
@@ -39,7 +40,6 @@ def attempt_ended(progress: Progress, happened: i.Failed | i.TimedOut) -> None:
     if isinstance(happened, i.TimedOut):
         time_out(progress, happened.step, "start_to_close", happened.at, happened.jitter)
         return
-    held = happened.hold and progress.task.status is TaskStatus.RUNNING
     ending = _Ending(
         happened.at,
         happened.error.type,
@@ -48,6 +48,7 @@ def attempt_ended(progress: Progress, happened: i.Failed | i.TimedOut) -> None:
         happened.jitter,
         happened.retry_after_ms,
     )
+    held = happened.hold and progress.task.status is TaskStatus.RUNNING
     if held:
         status, retry_at = StepStatus.SCHEDULED, happened.at
     else:
@@ -70,7 +71,8 @@ def attempt_ended(progress: Progress, happened: i.Failed | i.TimedOut) -> None:
 
 
 def guarded(progress: Progress, happened: i.Guarded) -> None:
-    """A guard stopped a step: nothing new is begun until a person has looked."""
+    """A guard stopped a step: nothing new is begun until a person has looked, whatever its agent
+    says of it."""
     state = progress.task.steps.get(happened.step)
     if state is None or not state.outstanding or progress.task.status is not TaskStatus.RUNNING:
         return
@@ -98,13 +100,15 @@ def time_out(progress: Progress, step: str, timeout: str, at: int, jitter: float
 def tick(progress: Progress, happened: i.Tick) -> None:
     """Give up what has run out of time, wake what slept; what is due again is dispatched by
     `advance`."""
-    at = happened.at
+    at, held = happened.at, progress.task.beside.hold is not None
+    if progress.task.ended or progress.task.parked:
+        return
     for name, step in progress.definition.steps.items():
         state = progress.state(name)
         wakes = wakes_at(step, state)
         if wakes is not None and wakes <= at:
             progress.record(e.StepCompleted(at, name, state.attempt))
-        timeout = lapsed(step, progress.state(name), at)
+        timeout = lapsed(step, progress.state(name), at, held=held)
         if timeout is None:
             continue
         if step.default:
@@ -159,20 +163,36 @@ def claim_asked(progress: Progress, happened: i.ClaimAsked) -> None:
 
 
 def dispatch_lost(progress: Progress, happened: i.DispatchLost) -> None:
-    """Publish the outstanding attempt again, unless its command was withdrawn on purpose."""
-    state = progress.task.steps.get(happened.step)
-    if state is None or not progress.is_current(happened) or state.epoch != happened.epoch:
+    """Publish the outstanding attempt again, unless its command was withdrawn on purpose; ask again
+    for a child, or for its being undone."""
+    step = progress.definition.steps.get(happened.step)
+    if step is None or not progress.state(step.name).outstanding:
         return
-    if state.stop_by:
+    state = progress.state(step.name)
+    if step.kind == "child":
+        sent = asked_of_child(step.name, state)
+    elif step.kind == "action" and not state.stop_by:
+        sent = Dispatch(step.name, state.phase, state.attempt, state.epoch)
+    else:
+        return
+    if (sent.phase, sent.attempt, sent.epoch) != (happened.phase, happened.attempt, happened.epoch):
         return
     if state.epoch >= EPOCHS_MAX:
-        time_out(progress, happened.step, "delivery_limit", happened.at, jitter=0.0)
+        time_out(progress, step.name, "delivery_limit", happened.at, jitter=0.0)
         return
     progress.record(
-        e.AttemptRepublished(
-            happened.at, happened.step, happened.phase, happened.attempt, state.epoch + 1
-        )
+        e.AttemptRepublished(happened.at, step.name, state.phase, state.attempt, state.epoch + 1)
     )
+
+
+def asked_of_child(step: str, state: StepState) -> Dispatch:
+    """What the child of a step that waits for it is asked for; its attempt is the child's number.
+
+    A child whose parent has turned around is to be undone, though it may still be running.
+    """
+    undo = state.phase is Phase.COMPENSATION or state.stop_by
+    phase = Phase.COMPENSATION if undo else Phase.ACTION
+    return Dispatch(step, phase, state.actions, state.epoch)
 
 
 def _after(progress: Progress, name: str, ending: _Ending) -> tuple[StepStatus, int]:
@@ -190,6 +210,10 @@ def _after(progress: Progress, name: str, ending: _Ending) -> tuple[StepStatus, 
         ended = StepStatus.FAILED if left_nothing else StepStatus.UNKNOWN
         if progress.task.status is TaskStatus.COMPENSATING:
             return ended, 0
+        if _is_held_for(progress, name):
+            return again, ending.at
+        if step.kind != "action":
+            return ended, 0
     count = state.attempt - state.spent
     if not ending.retryable or not policy.allows(count, ending.error_type):
         return ended, 0
@@ -204,8 +228,15 @@ def _after(progress: Progress, name: str, ending: _Ending) -> tuple[StepStatus, 
     return again, retry_at
 
 
+def _is_held_for(progress: Progress, step: str) -> bool:
+    """Whether a person is to look at this very step before it is tried again, or given up."""
+    hold = progress.task.beside.hold
+    return hold is not None and hold.step == step
+
+
 __all__ = [
     "CLAIMS_MAX",
+    "asked_of_child",
     "attempt_ended",
     "claim_asked",
     "dispatch_lost",

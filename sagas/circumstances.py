@@ -35,11 +35,13 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why nothing new is begun until a person has looked; `kind` is a word for programs."""
+    """Why nothing new is begun until a person has looked; `kind` is a word for programs, `since`
+    is ms since 1970."""
 
     kind: str
     reason: str
     step: str = ""
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,20 +63,23 @@ def check_due(state: StepState, at: int) -> bool:
 
 def clock_due(definition: Definition, task: Task, at: int) -> bool:
     """Whether a retry or a timeout of this task is due; a dispatch's check does not count."""
+    if task.ended or task.parked:
+        return False
     held = task.beside.hold is not None
     return overdue(task, at) or any(
         (0 < state.retry_at <= at and not held)
         or (wakes_at(definition.steps[name], state) or at + 1) <= at
-        or lapsed(definition.steps[name], state, at) is not None
+        or lapsed(definition.steps[name], state, at, held=held) is not None
         for name, state in task.steps.items()
     )
 
 
-def lapsed(step: Step, state: StepState, at: int) -> str | None:
-    """The name of a timeout that has passed: of the outstanding attempt, or of all retrying."""
+def lapsed(step: Step, state: StepState, at: int, *, held: bool) -> str | None:
+    """The name of a timeout that has passed: of the outstanding attempt, or of all retrying, which
+    waits in a task that is `held`."""
     if not state.outstanding:
         closing = closes_at(step, state)
-        over = state.retry_at > 0 and closing is not None and closing <= at
+        over = state.retry_at > 0 and closing is not None and closing <= at and not held
         return "schedule_to_close" if over else None
     return next((name for time, name in _deadlines(step, state) if time <= at), None)
 

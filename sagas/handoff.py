@@ -24,7 +24,7 @@ def hand_off(progress: Progress, by: str, wanted: tuple[Step, ...], at: int) -> 
     """Append steps, after `by`. What the manifest or the saga does not allow parks the task, for
     what `by` did is done; so does a loop of hand-offs."""
     task = progress.task
-    if not wanted or task.status is not TaskStatus.RUNNING:
+    if not wanted or task.status not in (TaskStatus.RUNNING, TaskStatus.PARKED):
         return
     steps = named(progress.definition, wanted)
     try:
@@ -32,7 +32,7 @@ def hand_off(progress: Progress, by: str, wanted: tuple[Step, ...], at: int) -> 
         appended = tuple(Appended(by, step) for step in steps)
         planned(progress.definition, task.beside.plan + appended)
     except DefinitionError as error:
-        hold(progress, at, HANDOFF_REFUSED, f"step {by!r} hands off, refused: {error}", by)
+        _refused(progress, at, f"step {by!r} hands off, refused: {error}", by)
         return
     trail = list(task.beside.trail)
     looped = ""
@@ -42,6 +42,15 @@ def hand_off(progress: Progress, by: str, wanted: tuple[Step, ...], at: int) -> 
     progress.record(e.StepsAppended(at, by, steps, tuple(trail[-TRAIL_MAX:])))
     if looped:
         hold(progress, at, LOOP_DETECTED, f"hand-offs go round in a loop: {looped}", by)
+
+
+def _refused(progress: Progress, at: int, reason: str, by: str) -> None:
+    """Nothing else tells of what is not done: it is also told of a task that is held already."""
+    held = progress.task.beside.hold
+    if held is None:
+        hold(progress, at, HANDOFF_REFUSED, reason, by)
+    else:
+        progress.record(e.TaskHeld(at, held.kind, f"{held.reason}; {reason}", held.step))
 
 
 def _check_bounds(bounds: Bounds | None, steps: Iterable[Step], already: int) -> None:

@@ -14,6 +14,8 @@ from headway.sagas.task import (
     may_need_compensation,
 )
 
+_OVER = (StepStatus.SKIPPED, StepStatus.COMPLETED)  # also of what was never dispatched
+
 
 def violations(definition: Definition, task: Task) -> list[str]:
     """What does not hold of this state though it must; empty when all is well. `definition` is the
@@ -40,7 +42,7 @@ def violations(definition: Definition, task: Task) -> list[str]:
     for name, state in task.steps.items():
         step = definition.steps[name]
         if state.actions and any(
-            task.steps[before].actions == 0 and task.steps[before].status is not StepStatus.SKIPPED
+            task.steps[before].actions == 0 and task.steps[before].status not in _OVER
             for before in definition.ancestors[name]
         ):
             found.append(f"step {name} was dispatched before a step that it comes after")

@@ -9,21 +9,33 @@ from headway.sagas import inputs as i
 from headway.sagas.circumstances import OUTPUT, Hold
 from headway.sagas.progress import Progress
 from headway.sagas.recovery import stuck
-from headway.sagas.task import StepStatus, TaskStatus
+from headway.sagas.task import StepStatus, Task, TaskStatus
 
 
 def retry_stuck(progress: Progress, happened: i.RetryStuck) -> None:
     """Give the stuck step, or all of them, another series of attempts."""
-    task, held = progress.task, progress.task.beside.hold
+    task, held, step = progress.task, progress.task.beside.hold, happened.step
     resumed = e.TaskResumed(happened.at, happened.reason, happened.by)
-    if task.parked and held is not None and happened.step in (None, held.step):
-        progress.record(replace(resumed, steps=stuck(task)))
-    elif task.parked and held is not None and held.kind == OUTPUT and happened.step is not None:
-        _do_again(progress, happened, held, resumed)
-    else:
-        names = _stuck_steps(progress, happened.step)
+    if not task.parked or held is None:
+        names = _stuck_steps(progress, step)
         if names:
             progress.record(replace(resumed, steps=names))
+    elif held.kind == OUTPUT and held.since == happened.at:
+        progress.refuse("the output was rejected only when this was asked: look at it first")
+    elif step is None or step == held.step:
+        again = tuple(name for name in _kept_waiting(task) if step in (None, name))
+        progress.record(replace(resumed, steps=again))
+    elif held.kind == OUTPUT:
+        _do_again(progress, happened, held, resumed)
+    else:
+        instead = f", or retry {held.step!r}" if held.step else ""
+        progress.refuse(f"step {step!r} is not what the task is held for; resume it{instead}")
+
+
+def _kept_waiting(task: Task) -> tuple[str, ...]:
+    """The steps that get another series of attempts when a hold ends: stuck, or due again."""
+    due_again = (name for name, state in task.steps.items() if state.retry_at)
+    return (*stuck(task), *due_again)
 
 
 def _do_again(

@@ -331,7 +331,7 @@ def _beside(
             beside = beside._replace(plan=beside.plan + appended, trail=event.trail)
             steps = {**steps, **dict.fromkeys((step.name for step in event.steps), UNTOUCHED)}
         case e.TaskHeld():
-            hold = Hold(event.kind, event.reason, event.step)
+            hold = Hold(event.kind, event.reason, event.step, event.at)
             overdue = beside.overdue or event.kind == DEADLINE
             beside, reason = beside._replace(hold=hold, overdue=overdue), event.reason
         case _:

@@ -26,7 +26,14 @@ from headway.sagas import events as e
 from headway.sagas import inputs as i
 from headway.sagas.actions import Action, Dispatch, StartChild, Stop, UndoChild, Withdraw
 from headway.sagas.advance import advance
-from headway.sagas.attempts import attempt_ended, claim_asked, dispatch_lost, guarded, tick
+from headway.sagas.attempts import (
+    asked_of_child,
+    attempt_ended,
+    claim_asked,
+    dispatch_lost,
+    guarded,
+    tick,
+)
 from headway.sagas.checks import UNCHECKED, Checks
 from headway.sagas.definition import Definition
 from headway.sagas.errors import ImpossibleInput
@@ -84,9 +91,10 @@ def outstanding(definition: Definition, task: Task) -> tuple[Dispatch, ...]:
 
 
 def children(definition: Definition, task: Task) -> tuple[Dispatch, ...]:
-    """The child tasks that this one waits for, whatever for."""
+    """The child tasks that this one waits for: that they end or, in the phase of compensation, that
+    they are undone. Their attempt is the number of the child."""
     return tuple(
-        Dispatch(name, state.phase, state.actions, state.epoch)
+        asked_of_child(name, state)
         for name, state in task.steps.items()
         if state.outstanding and definition.steps[name].kind == "child"
     )
@@ -95,16 +103,16 @@ def children(definition: Definition, task: Task) -> tuple[Dispatch, ...]:
 def _apply(progress: Progress, happened: i.Input) -> None:
     match happened:
         case i.Succeeded():
-            _check_possible(progress.task, happened)
+            _check_possible(progress, happened)
             succeeded(progress, happened)
         case i.Failed() | i.TimedOut():
-            _check_possible(progress.task, happened)
+            _check_possible(progress, happened)
             attempt_ended(progress, happened)
         case i.Started() | i.Heartbeat():
-            _check_possible(progress.task, happened)
+            _check_possible(progress, happened)
             _alive(progress, happened)
         case i.ClaimAsked():
-            _check_possible(progress.task, happened)
+            _check_possible(progress, happened)
             claim_asked(progress, happened)
         case i.DispatchLost():
             dispatch_lost(progress, happened)
@@ -144,10 +152,15 @@ def _by_hand(progress: Progress, happened: ByHand) -> None:
 OfAttempt = i.Succeeded | i.Failed | i.TimedOut | i.Started | i.Heartbeat | i.ClaimAsked
 
 
-def _check_possible(task: Task, happened: OfAttempt) -> None:
-    state = task.steps.get(happened.step)
+def _check_possible(progress: Progress, happened: OfAttempt) -> None:
+    state = progress.task.steps.get(happened.step)
     if state is None:
         raise ImpossibleInput(f"there is no step {happened.step!r} in this task's saga")
+    kind = progress.definition.steps[happened.step].kind
+    if kind != "action":
+        raise ImpossibleInput(
+            f"step {happened.step!r} is of kind {kind}; no agent was asked for it"
+        )
     if happened.phase is Phase.ACTION:
         dispatched = state.actions
     else:
@@ -166,7 +179,11 @@ def _alive(progress: Progress, happened: i.Started | i.Heartbeat) -> None:
     where = (happened.at, happened.step, happened.phase, happened.attempt)
     if state.started_at == 0:
         progress.record(e.AttemptStarted(*where))
-    elif isinstance(happened, i.Heartbeat) and happened.at > state.heartbeat_at:
+        state = progress.state(happened.step)
+    if not isinstance(happened, i.Heartbeat):
+        return
+    news = happened.progress is not None and happened.progress != state.progress
+    if news or happened.at > state.heartbeat_at:
         progress.record(e.AttemptHeartbeat(*where, happened.progress))
 
 
@@ -210,9 +227,9 @@ def _actions(
                     epoch = event.epoch if isinstance(event, e.AttemptRepublished) else 0
                     yield Dispatch(event.step, event.phase, event.attempt, epoch)
                 elif steps[event.step].kind == "child":
-                    attempt = progress.state(event.step).actions
-                    acting = event.phase is Phase.ACTION
-                    yield (StartChild if acting else UndoChild)(event.step, attempt)
+                    asked = asked_of_child(event.step, progress.state(event.step))
+                    acting = asked.phase is Phase.ACTION
+                    yield (StartChild if acting else UndoChild)(asked.step, asked.attempt)
             case e.RecoveryStarted():
                 yield from _stopped(progress, before, event)
             case e.AttemptTimedOut() if steps[event.step].kind == "action":

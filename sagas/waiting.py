@@ -9,7 +9,7 @@ from headway.sagas.errors import ImpossibleInput
 from headway.sagas.progress import Progress
 from headway.sagas.step import Step
 from headway.sagas.successes import succeeded
-from headway.sagas.task import Failure, Phase, StepStatus, Task
+from headway.sagas.task import Failure, Phase, StepState, StepStatus, Task
 
 SIGNALS_MAX = 1_000  # that a task takes in all
 
@@ -78,11 +78,12 @@ def child_ended(progress: Progress, happened: i.ChildEnded) -> None:
     if happened.attempt != state.actions:
         return
     if happened.outcome == "succeeded":
-        if state.phase is Phase.ACTION:
+        if not _is_gone(state):
             answer = (happened.at, step.name, Phase.ACTION, happened.attempt, happened.result)
             succeeded(progress, i.Succeeded(*answer))
     elif state.phase is Phase.ACTION:
-        if state.outstanding:
+        cannot_stop = state.stop_by and happened.outcome == "refused"
+        if state.outstanding and not cannot_stop:
             _child_failed(progress, happened, StepStatus.FAILED)
     elif happened.outcome == "compensated":
         answered = (happened.at, step.name, Phase.COMPENSATION, state.attempt)
@@ -101,10 +102,17 @@ def _child_failed(progress: Progress, happened: i.ChildEnded, status: StepStatus
             state.phase,
             state.attempt,
             Failure(kind, happened.reason),
-            no_effect=state.phase is Phase.ACTION,
+            no_effect=status is StepStatus.FAILED,
             status=status,
         )
     )
+
+
+def _is_gone(state: StepState) -> bool:
+    """Whether the last child was undone, or never began: older news of it counts no more."""
+    if state.status is not StepStatus.FAILED or state.error is None:
+        return False
+    return state.error.type in (CHILD_COMPENSATED, CHILD_REFUSED)
 
 
 def _step_of_kind(progress: Progress, name: str, kind: str) -> Step | None:

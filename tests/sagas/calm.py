@@ -14,7 +14,7 @@ def next_word(shape: Shape, definition: Definition, task: Task, at: int) -> i.In
     A person resumes what is parked, and approves. Agents and children succeed.
     """
     if task.parked:
-        return i.RetryStuck(at, "somebody", "try again")
+        return i.RetryStuck(at + 1, "somebody", "try again")
     for name, state in task.steps.items():
         step = definition.steps[name]
         if state.outstanding and step.kind == "approval":
@@ -23,9 +23,10 @@ def next_word(shape: Shape, definition: Definition, task: Task, at: int) -> i.In
             told = len(task.beside.signal_ids)
             return i.SignalSent(at, step.waits_for, f"calm-{told}", "told")
     for sent in outstanding(definition, task):
-        return i.Succeeded(at, sent.step, sent.phase, sent.attempt, shape.results[0])
+        result = shape.may_give(sent.step)[0]
+        return i.Succeeded(at, sent.step, sent.phase, sent.attempt, result)
     for sent in children(definition, task):
         undo = sent.phase is Phase.COMPENSATION
         outcome = "compensated" if undo else "succeeded"
-        return i.ChildEnded(at, sent.step, sent.attempt, outcome, result=shape.results[0])
+        return i.ChildEnded(at, sent.step, sent.attempt, outcome)
     return None

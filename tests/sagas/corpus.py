@@ -74,7 +74,7 @@ class Shape:
             "family" are child tasks that are what they are said to be.
         bounds, child: what its task is submitted with.
         checks: what its conditions and its output are judged by.
-        results: what agents may give; the first is what they give when all goes well.
+        results: what the agents of some steps may give; first what they give when all goes well.
         handoffs: what an agent's action may hand off to, if it hands off.
     """
 
@@ -85,8 +85,11 @@ class Shape:
     bounds: Bounds | None = None
     child: bool = False
     checks: Checks = UNCHECKED
-    results: tuple[str, ...] = (RESULT,)
+    results: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     handoffs: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
+
+    def may_give(self, step: str) -> tuple[str, ...]:
+        return self.results.get(step, (RESULT,))
 
 
 class Judged:

@@ -38,7 +38,11 @@ Rows = tuple[Row, ...]
 
 def untouched(shape: Shape) -> Rows:
     """Nothing has happened downstream; no rows if the shape has no downstream."""
-    return tuple(Row() for _ in shape.definition.steps) if shape.downstream else ()
+    return (
+        tuple(Row() for _ in shape.definition.steps)
+        if shape.downstream in ("fenced", "keyed")
+        else ()
+    )
 
 
 def executions(shape: Shape, seen: Witness, rows: Rows) -> Iterator[Rows]:

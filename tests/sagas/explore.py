@@ -198,7 +198,7 @@ class Search:
     def _is_within_bounds(self, world: World) -> bool:
         faults = self.shape.faults
         return len(world.task.beside.plan) <= faults.handoffs and all(
-            max(known.actions, known.compensations) <= faults.attempts
+            max(known.actions, known.compensations, state.attempt) <= faults.attempts
             and state.epoch <= faults.epochs
             for known, state in zip(world.seen.values(), world.task.steps.values(), strict=True)
         )

@@ -325,7 +325,7 @@ def an_incident_has_a_cause(taken: Taken) -> Iterator[str]:
     happened = taken.happened
     if isinstance(happened, i.ChildEnded) and happened.outcome == "succeeded":
         known = taken.seen_before[happened.step]
-        if known.gone or known.happened:
+        if known.happened or (known.gone and not known.compensations):
             yield f"{happened} is no news"
         return
     if not isinstance(happened, i.Succeeded):
@@ -360,6 +360,9 @@ def only_actions_have_an_end_of_all_retrying(taken: Taken) -> Iterator[str]:
         if event.phase is Phase.COMPENSATION and timeout == "schedule_to_close":
             yield f"{event} ends a compensation"
         limit = taken.definition.steps[event.step].timeouts.schedule_to_close
+        hold = taken.after.beside.hold
+        if hold is not None and hold.step == event.step:
+            continue  # it gets another series once a person has looked
         if event.phase is Phase.ACTION and event.retry_at and limit is not None:
             end = taken.after.steps[event.step].scheduled_at + limit * 1000
             if event.retry_at >= end:

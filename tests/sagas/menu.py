@@ -58,7 +58,7 @@ def _answers(shape: Shape, step: Step, state: StepState, known: Seen) -> Iterato
     faults, name = shape.faults, step.name
     handoffs = [(), *((each,) for each in shape.handoffs.get(step.action, ()))]
     for attempt in range(1, known.actions + 1):
-        for result in shape.results:
+        for result in shape.may_give(name):
             for handoff in handoffs:
                 where = (NOW, name, Phase.ACTION, attempt)
                 yield i.Succeeded(*where, result, handoff=handoff)
@@ -91,7 +91,7 @@ def _of_other_kind(shape: Shape, step: Step, task: Task, known: Seen) -> Iterato
     elif step.kind == "child":
         for attempt in range(1, known.actions + 1):
             where = (NOW, step.name, attempt)
-            yield i.ChildEnded(*where, "succeeded", result=shape.results[0])
+            yield i.ChildEnded(*where, "succeeded", result=RESULT)
             yield i.ChildEnded(*where, "compensated", "it failed")
             yield i.ChildEnded(*where, "refused", "it cannot be")
         if shape.faults.losses and known.actions:
@@ -144,10 +144,10 @@ def _claims(name: str, state: StepState, known: Seen) -> Iterator[i.Input]:
 
 
 def _people(task: Task) -> Iterator[i.Input]:
-    yield i.RetryStuck(NOW, "somebody", "mended")
+    yield i.RetryStuck(NOW + 1, "somebody", "mended")
     for name in task.steps:
         if task.parked:
-            yield i.RetryStuck(NOW, "somebody", "mended", name)
+            yield i.RetryStuck(NOW + 1, "somebody", "mended", name)
             yield i.Settle(NOW, name, "happened", "somebody", "saw it", RESULT)
             yield i.Settle(NOW, name, "did_not_happen", "somebody", "looked")
 

@@ -128,7 +128,7 @@ FAULTS: list[tuple[Any, str, Callable[..., Any], str, str]] = [
     (replay, "_may_matter", a_timeout_is_a_failure, "single", "a_compensated_task"),
     (successes, "_compensation_succeeded", every_answer_counts, "single", "a_repeated_input"),
     (successes, "_is_too_late", nothing_is, "single", "the_state_is_sound"),
-    (Progress, "is_current", any_attempt, "single", "nonsense led to"),
+    (Progress, "is_current", any_attempt, "single", "a_repeated_input"),
     (advance, "recover", turn_without_stopping, "two roots", "nothing_new_is_begun"),
     (
         machine,

@@ -89,7 +89,7 @@ def watch(seen: Witness, before: Task | None, happened: i.Input, moved: Transiti
 def needs_undoing(definition: Definition, seen: Witness, step: str) -> bool:
     """Whether this step has or may have an effect that nothing has undone."""
     described = definition.steps[step]
-    is_child = described.kind == "child" and not described.read_only
+    is_child = described.kind == "child" and not (described.read_only or described.pivot)
     compensable = described.compensate is not None or is_child
     return compensable and seen[step].may_have_effect and not seen[step].undone
 
@@ -139,7 +139,7 @@ def _told_of_child(state: Seen, news: i.ChildEnded) -> Seen:
     if news.outcome == "refused":
         if not running:
             return state
-        return replace(state, clean=False) if state.revoked else replace(state, gone=True)
+        return replace(state, clean=not state.revoked, gone=not state.revoked)
     if state.compensations:
         return replace(state, undone=True, undone_empty=False, gone=True)
     return replace(state, clean=True, gone=True) if running else state

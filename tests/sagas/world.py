@@ -14,6 +14,7 @@ from downstream import Rows
 from headway.sagas import Definition, StepState, Task, planned
 from headway.sagas.circumstances import ORDINARY, Circumstances
 from headway.sagas.task import Failure
+from headway.sagas.waiting import CHILD_COMPENSATED, CHILD_REFUSED
 from menu import LATER, NOW
 from offspring import Children
 from witness import Witness
@@ -56,7 +57,7 @@ def canonical(task: Task) -> Task:
     return Task(
         task.status,
         1,
-        {name: _canonical_step(state) for name, state in task.steps.items()},
+        {name: _canonical_step(_hashable(state)) for name, state in task.steps.items()},
         "because" if task.reason else "",
         "incident" if task.incident else "",
         "because" if task.cause else "",
@@ -70,9 +71,20 @@ def _canonical_beside(beside: Circumstances) -> Circumstances:
         bounds = replace(bounds, deadline=LATER)
     return beside._replace(
         bounds=bounds,
-        hold=None if hold is None else replace(hold, reason="because"),
+        hold=None if hold is None else replace(hold, reason="because", since=NOW),
         rejection="because" if beside.rejection else "",
     )
+
+
+def _hashable(state: StepState) -> StepState:
+    """An approval's result is a dict; who gave it does not matter."""
+    return state._replace(result="approved") if isinstance(state.result, dict) else state
+
+
+def _canonical_error(error: Failure | None) -> Failure | None:
+    if error is None or error.type in (CHILD_COMPENSATED, CHILD_REFUSED):
+        return error
+    return _SOME_FAILURE
 
 
 @lru_cache(maxsize=100_000)
@@ -84,5 +96,5 @@ def _canonical_step(state: StepState) -> StepState:
         scheduled_at=NOW if state.scheduled_at else 0,
         retry_at=LATER if state.retry_at else 0,
         stop_by=LATER if state.stop_by else 0,
-        error=_SOME_FAILURE if state.error else None,
+        error=_canonical_error(state.error),
     )
