@@ -8,15 +8,14 @@ from uuid import UUID
 
 from headway.agents import plainjson, views
 from headway.agents.gates import GateDecide
-from headway.coordinator import portraits
 from headway.coordinator.asking import Ask, accepted
 from headway.coordinator.errors import Refusal
-from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded
 from headway.coordinator.serving import Serve, typed
 from headway.sagas import inputs as i
 
 Read = Callable[[UUID], Awaitable[Loaded]]
+Show = Callable[[Loaded], Awaitable[views.TaskView]]
 
 
 class Interventions:
@@ -25,14 +24,15 @@ class Interventions:
         ask: Ask,
         decide_gate: Callable[[GateDecide], Awaitable[Any]],
         read: Read,
-        roll: Roll,
+        show: Show,
         clock: Callable[[], int],
     ) -> None:
-        """`decide_gate` takes a person's word on a tool's call; `read` gives a task as it is."""
+        """`decide_gate` takes a person's word on a tool's call; `read` gives a task as it is, and
+        `show` the view of it."""
         self._ask = ask
         self._decide_gate = decide_gate
         self._read = read
-        self._roll = roll
+        self._show = show
         self._clock = clock
 
     def operations(self) -> dict[str, Serve]:
@@ -94,7 +94,7 @@ class Interventions:
                 reason=request.reason,
             )
             await self._decide_gate(decision)
-            return self._view(await self._read(request.task))
+            return await self._show(await self._read(request.task))
         if request.step is None:
             raise Refusal("step: name the step, or the invocation, that waits for approval", 422)
         happened = i.Approval(self._clock(), request.step, approved, request.by, request.reason)
@@ -103,10 +103,7 @@ class Interventions:
     async def _change(self, request: views.TaskRequest, happened: i.Input) -> views.TaskView:
         if "\0" in request.by + request.reason:
             raise Refusal("by, reason: a NUL character cannot be stored", 422)
-        return self._view(accepted(await self._ask(request.task, happened)))
-
-    def _view(self, loaded: Loaded) -> views.TaskView:
-        return portraits.task_view(loaded, self._roll.instances())
+        return await self._show(accepted(await self._ask(request.task, happened)))
 
 
 def _check_json(value: Any, name: str) -> None:

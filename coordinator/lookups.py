@@ -49,9 +49,13 @@ class Lookups:
             loaded = await look()
         if loaded is None:
             raise Refusal(f"there is no task {request.task}", 404)
+        return await self.show(loaded)
+
+    async def show(self, loaded: Loaded) -> views.TaskView:
+        """A task as people see it, with what it has used if it has bounds."""
         view = portraits.task_view(loaded, self._roll.instances())
         if loaded.manifest is not None:
-            [used] = await self._store.fetch("usage_of_task", request.task)
+            [used] = await self._store.fetch("usage_of_task", loaded.id)
             view.usage = views.UsageView(tokens=used["tokens"], cost_usd=used["cost_usd"])
         return view
 

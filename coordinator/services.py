@@ -52,10 +52,12 @@ def services(parts: Parts) -> dict[str, Serve]:
     around = Surroundings(
         parts.ask, parts.topology.unread, parts.bus.fetch_payload, roll, now_ms, parts.jitter
     )
+    lookups = Lookups(store, parts.settled, roll, now_ms)
+    by_people = Interventions(parts.ask, gates.decide, _reading(store), lookups.show, now_ms)
     return {
         **TaskOperations(around).operations(),
-        **Lookups(store, parts.settled, roll, now_ms).operations(),
-        **Interventions(parts.ask, gates.decide, _reading(store), roll, now_ms).operations(),
+        **lookups.operations(),
+        **by_people.operations(),
         **WaitingList(store, gates.waiting).operations(),
         **parts.catalogue.operations(),
         **Journal(store, parts.hold, now_ms).operations(),
