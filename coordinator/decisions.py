@@ -118,13 +118,14 @@ def _apply(working: _Working, item: Item, definitions: Definitions, check: Check
     if item.agent:
         _check_sender(working.definition, item)
     happened, born = item.happened, working.born
-    if isinstance(happened, i.Submit) and working.new is not None:
+    if working.new is not None and isinstance(happened, i.Submit):
         bounds, child = bounds_of(working.new.manifest), working.new.parent is not None
         happened = i.Submit(happened.at, bounds, child)
     checks = checks_of(working.definition, born.input, born.manifest)
     outcome = transition(working.definition, working.task, happened, checks)
     working.task = outcome.task
-    working.definition = planned(working.definition, outcome.task.beside.plan)
+    if outcome.task.beside.plan:
+        working.definition = planned(working.definition, outcome.task.beside.plan)
     working.events.extend(outcome.events)
     working.actions.extend(outcome.actions)
     if outcome.refusal:

@@ -68,11 +68,12 @@ def _forward(progress: Progress, at: int) -> bool:
     to_send: list[Step] = []
     for name, step in progress.definition.steps.items():
         state = progress.task.steps[name]
-        if state.status is StepStatus.SCHEDULED:
+        status = state.status
+        if status is StepStatus.SCHEDULED:
             if held or not 0 < state.retry_at <= at:
                 active = active or not held or (state.outstanding and step.kind in _AT_WORK)
                 continue
-        elif held or not _is_ready(step, progress.task.steps):
+        elif status is not StepStatus.WAITING or held or not _is_ready(step, progress.task.steps):
             continue
         elif step.when and not _is_wanted(progress, step, at):
             if progress.state(name).status is StepStatus.FAILED:
@@ -124,8 +125,6 @@ def _came_to_rest(progress: Progress, at: int) -> bool:
 
 def _is_ready(step: Step, known: dict[str, StepState]) -> bool:
     """Whether a step waits for no other."""
-    if known[step.name].status is not StepStatus.WAITING:
-        return False
     for before in step.after:
         status = known[before].status
         if status is not StepStatus.COMPLETED and status is not StepStatus.SKIPPED:

@@ -52,6 +52,7 @@ class Definition:
     descendants: dict[str, frozenset[str]] = field(compare=False)
     pivot: str | None = field(compare=False)
     conditional: bool = field(compare=False)  # some step has a condition
+    approvable: bool = field(compare=False)  # some step is an approval
     digest: str = field(default="", compare=False)
     body: bytes = field(default=b"", compare=False, repr=False)
 
@@ -149,8 +150,17 @@ def _laid_out(
     pivot = pivot_of(name, given)
     check_recoverable(name, given, pivot, ancestors)
     conditional = any(step.when for step in given)
+    approvable = any(step.kind == "approval" for step in given)
     return Definition(
-        name, version, steps, input_schema, ancestors, descendants, pivot, conditional
+        name,
+        version,
+        steps,
+        input_schema,
+        ancestors,
+        descendants,
+        pivot,
+        conditional,
+        approvable,
     )
 
 

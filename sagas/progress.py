@@ -39,7 +39,7 @@ class Progress:
     def record(self, event: e.Event) -> None:
         self.task = fold(self.task, event)
         self.events.append(event)
-        if isinstance(event, e.StepsAppended):
+        if type(event) is e.StepsAppended:
             self.definition = planned(self.definition, self.task.beside.plan)
 
     def refuse(self, reason: str) -> None:

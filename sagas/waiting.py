@@ -61,9 +61,12 @@ def serve_signal(progress: Progress, step: Step, at: int) -> None:
 
 def waits_for_person(definition: Definition, task: Task) -> bool:
     """Whether it is parked, or at an approval."""
-    return task.parked or any(
-        state.dispatched_at and definition.steps[name].kind == "approval"
-        for name, state in task.steps.items()
+    return task.parked or (
+        definition.approvable
+        and any(
+            state.dispatched_at and definition.steps[name].kind == "approval"
+            for name, state in task.steps.items()
+        )
     )
 
 
