@@ -29,8 +29,9 @@ format: setup  ## put the sources into the house's form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup  ## tasks per second and latency of a three-step saga on this machine
+bench: setup  ## rates and latencies on this machine: a three-step saga, journals
 	$(BIN)/python bench/saga3.py
+	$(BIN)/python bench/journal.py
 
 up: $(VENV)/.made-for-all  ## NATS, PostgreSQL and a coordinator in ./.headway
 	$(BIN)/headway up
