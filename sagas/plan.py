@@ -1,7 +1,7 @@
 """A task's plan: its saga's steps and those that its own steps appended.
 
-A step that was handed off to comes after the one that did so, and whatever came after that one
-comes after it too.
+A step that was handed off to comes after the one that did so, beside the others it handed off to,
+and whatever came after that one comes after it too.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ def planned(definition: Definition, plan: Sequence[Appended]) -> Definition:
     found = _plans.get(key)
     if found is None:
         own = Definition.from_json(definition.body)
-        for each in plan:
-            own = _extended(own, each)
+        extended = own.with_steps(_extended(tuple(own.steps.values()), plan))
         while len(_plans) >= PLANS_MAX:
             del _plans[next(iter(_plans))]
-        found = _plans[key] = own
+        found = _plans[key] = extended
     return found
 
 
@@ -49,13 +48,18 @@ def named(definition: Definition, steps: Sequence[Step]) -> tuple[Step, ...]:
     return tuple(found)
 
 
-def _extended(definition: Definition, appended: Appended) -> Definition:
-    new = replace(appended.step, after=(*appended.step.after, appended.by))
-    followers = tuple(
-        replace(step, after=(*step.after, new.name)) if appended.by in step.after else step
-        for step in definition.steps.values()
-    )
-    return definition.with_steps((*followers, new))
+def _extended(steps: tuple[Step, ...], plan: Sequence[Appended]) -> tuple[Step, ...]:
+    for appended in plan:
+        beside = {other.step.name for other in plan if other.by == appended.by}
+        new = replace(appended.step, after=(*appended.step.after, appended.by))
+        followers = (
+            replace(step, after=(*step.after, new.name))
+            if appended.by in step.after and step.name not in beside
+            else step
+            for step in steps
+        )
+        steps = (*followers, new)
+    return steps
 
 
 def _free_name(action: str, taken: set[str]) -> str:

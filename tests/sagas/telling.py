@@ -9,14 +9,18 @@ from headway.sagas import (
     Definition,
     Dispatch,
     Phase,
+    Step,
     StepState,
     Task,
     Transition,
     due,
+    planned,
     transition,
 )
 from headway.sagas import events as e
 from headway.sagas import inputs as i
+from headway.sagas.checks import UNCHECKED, Checks
+from headway.sagas.circumstances import Bounds
 from headway.sagas.task import Claim, Failure
 
 START = 1_800_000_000_000
@@ -27,19 +31,28 @@ COMPENSATION = Phase.COMPENSATION
 class Story:
     """One task from its submission on. `now` moves only by `wait` and `wait_until_due`."""
 
-    def __init__(self, definition: Definition) -> None:
+    def __init__(
+        self,
+        definition: Definition,
+        *,
+        bounds: Bounds | None = None,
+        child: bool = False,
+        checks: Checks = UNCHECKED,
+    ) -> None:
         self.definition = definition
+        self.checks = checks
         self.now = START
         self.task: Task | None = None
         self.history: list[e.Event] = []
         self.inputs: list[i.Input] = []
         self.sent: list[Dispatch] = []
-        self.last = self.tell(i.Submit(self.now))
+        self.last = self.tell(i.Submit(self.now, bounds, child))
 
     def tell(self, happened: i.Input) -> Transition:
         """Let this happen; what came of it is also kept in `last`."""
-        self.last = transition(self.definition, self.task, happened)
+        self.last = transition(self.definition, self.task, happened, self.checks)
         self.task = self.last.task
+        self.definition = planned(self.definition, self.task.beside.plan)
         self.inputs.append(happened)
         self.history.extend(self.last.events)
         self.sent.extend(action for action in self.last.actions if isinstance(action, Dispatch))
@@ -77,8 +90,10 @@ class Story:
     def tick(self) -> Transition:
         return self.tell(i.Tick(self.now))
 
-    def done(self, step: str, attempt: int = 1, result: Any = None) -> Transition:
-        return self.tell(i.Succeeded(self.now, step, ACTION, attempt, result))
+    def done(
+        self, step: str, attempt: int = 1, result: Any = None, handoff: tuple[Step, ...] = ()
+    ) -> Transition:
+        return self.tell(i.Succeeded(self.now, step, ACTION, attempt, result, False, handoff))
 
     def undone(self, step: str, attempt: int = 1, *, empty: bool = False) -> Transition:
         return self.tell(i.Succeeded(self.now, step, COMPENSATION, attempt, empty=empty))
@@ -100,6 +115,7 @@ class Story:
         retry_after_ms: int | None = None,
         jitter: float = 0.0,
         type: str = "Fault",
+        hold: bool = False,
     ) -> Transition:
         """A handler raised something; whether it left an effect is not known by default."""
         return self.tell(
@@ -114,6 +130,7 @@ class Story:
                 no_effect,
                 retry_after_ms,
                 jitter,
+                hold,
             )
         )
 
@@ -149,6 +166,36 @@ class Story:
         self, step: str, attempt: int = 1, epoch: int = 0, *, phase: Phase = ACTION
     ) -> Transition:
         return self.tell(i.DispatchLost(self.now, step, phase, attempt, epoch))
+
+    def held(self, step: str, attempt: int = 1, *, no_effect: bool = False) -> Transition:
+        """The agent stopped before something that a person must look at."""
+        return self.faulted(
+            step, attempt, no_effect=no_effect, retryable=False, type="Tripped", hold=True
+        )
+
+    def guarded(self, step: str) -> Transition:
+        return self.tell(i.Guarded(self.now, step, "budget-spent", "nothing is left"))
+
+    def approve(self, step: str) -> Transition:
+        return self.tell(i.Approval(self.now, step, True, "somebody", "fine"))
+
+    def reject(self, step: str) -> Transition:
+        return self.tell(i.Approval(self.now, step, False, "somebody", "too much"))
+
+    def signal(self, name: str, id: str, payload: Any = None) -> Transition:
+        return self.tell(i.SignalSent(self.now, name, id, payload, "somebody"))
+
+    def child_succeeded(self, step: str, attempt: int = 1, result: Any = None) -> Transition:
+        return self.tell(i.ChildEnded(self.now, step, attempt, "succeeded", result=result))
+
+    def child_undone(self, step: str, attempt: int = 1) -> Transition:
+        return self.tell(i.ChildEnded(self.now, step, attempt, "compensated", "it failed"))
+
+    def child_refused(self, step: str, attempt: int = 1) -> Transition:
+        return self.tell(i.ChildEnded(self.now, step, attempt, "refused", "it is past return"))
+
+    def revoke(self) -> Transition:
+        return self.tell(i.Revoke(self.now, "its parent is undone"))
 
     def cancel(self) -> Transition:
         return self.tell(i.Cancel(self.now, "somebody", "changed my mind"))
