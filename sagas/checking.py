@@ -29,6 +29,8 @@ _FIELDS_OF_KIND: dict[str, tuple[str, ...]] = {
     "read_only": ("action", "child"),
 }
 
+_LIMITS_OF_ATTEMPTS = ("schedule_to_start", "heartbeat")  # that only agents' steps have
+
 
 def check_names(saga: str, version: int, steps: Sequence[Step]) -> None:
     """Names, numbers and references; DefinitionError names the step and the remedy."""
@@ -64,6 +66,9 @@ def _complaints(step: Step) -> Iterator[str]:
     for name, kinds in _FIELDS_OF_KIND.items():
         if step.kind not in kinds and getattr(step, name) != getattr(blank, name):
             yield f"{name!r} is not for a step of kind {step.kind!r}; drop it"
+    for name in _LIMITS_OF_ATTEMPTS if step.kind != "action" else ():
+        if getattr(step.timeouts, name) is not None:
+            yield f"{name!r} is no limit of a step of kind {step.kind!r}; drop it"
     if len(step.when) > WHEN_MAX_CHARS:
         yield f"when: at most {WHEN_MAX_CHARS} characters are taken"
     if step.when and step.pivot:
@@ -72,8 +77,11 @@ def _complaints(step: Step) -> Iterator[str]:
         yield from _action_complaints(step)
     elif step.kind == "wait" and _NAME.fullmatch(step.waits_for) is None:
         yield f"signal {step.signal!r}: a name has 1 to 64 of A-Z a-z 0-9 _ and -"
-    elif step.kind == "sleep" and not 0 < step.seconds <= DURATION_MAX_S:
-        yield f"seconds must be more than 0 and at most {DURATION_MAX_S:.0f}"
+    elif step.kind == "sleep":
+        if not 0 < step.seconds <= DURATION_MAX_S:
+            yield f"seconds must be more than 0 and at most {DURATION_MAX_S:.0f}"
+        if step.timeouts.schedule_to_close is not None:
+            yield "a sleep ends by itself; drop schedule_to_close"
     elif step.kind == "child":
         if _NAME.fullmatch(step.saga) is None:
             yield f"saga {step.saga!r}: name the saga that the child runs"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from corpus import ALL_TIMEOUTS, ENDLESS, NO_LIMIT, ONCE, steps
-from headway.sagas import Timeouts, due
+from headway.sagas import Dispatch, Saga, Stop, Timeouts, Withdraw, due
 from headway.sagas import events as e
+from headway.sagas.circumstances import Bounds
 from headway.sagas.deadlines import (
     CLOSE_GRACE_MS,
     DISPATCH_CHECK_MS,
@@ -12,7 +13,7 @@ from headway.sagas.deadlines import (
     check_due,
     clock_due,
 )
-from telling import ACTION, COMPENSATION, Story, compensations
+from telling import ACTION, COMPENSATION, START, Story, compensations
 
 
 def story_with(timeouts: Timeouts) -> Story:
@@ -178,3 +179,61 @@ def test_tasks_that_ended_or_wait_for_a_person_wait_for_nothing_in_time() -> Non
     parked.timed_out("p")
     assert due(parked.definition, parked.state) is None
     assert [sent.phase for sent in parked.sent] == [ACTION]
+
+
+def test_a_tasks_deadline_turns_it_around() -> None:
+    story = Story(steps("linear", ("a", ""), ("b", "a")), bounds=Bounds(deadline=START + 20_000))
+    story.done("a")
+    assert due(story.definition, story.state) == START + 20_000
+    story.wait(19_999)
+    assert story.tick().events == ()
+    story.wait(1)
+    assert clock_due(story.definition, story.state, story.now)
+    story.tick()
+    assert (story.status, story.state.cause) == ("compensating", "the deadline passed")
+    assert story.actions == (Withdraw("b", ACTION), Stop("b", 1))
+
+
+def test_past_the_point_of_no_return_a_deadline_has_a_person_look_once() -> None:
+    definition = steps("leap", ("p !", ""), ("z >", "p"))
+    story = Story(definition, bounds=Bounds(deadline=START + 10_000))
+    story.wait_until_due()
+    reason = "the deadline passed beyond the point of no return"
+    assert story.last.events == (e.TaskHeld(story.now, "deadline", reason),)
+    assert not clock_due(story.definition, story.state, story.now)
+    story.done("p")
+    assert (story.status, story.state.reason) == ("parked", reason)
+    story.retry()
+    assert story.actions == (Dispatch("z", ACTION, 1, 0),)
+    story.wait(100_000)
+    assert story.tick().events == ()
+    story.done("z")
+    assert story.status == "succeeded"
+
+
+def test_a_deadline_is_not_heard_while_a_person_is_to_look_and_then_at_once() -> None:
+    story = Story(steps("one", ("a", "")), bounds=Bounds(deadline=START + 10_000))
+    story.held("a")
+    story.wait(20_000)
+    assert due(story.definition, story.state) is None
+    assert story.tick().events == ()
+    story.retry()
+    assert due(story.definition, story.state) == START + 10_000
+    story.tick()
+    assert story.state.cause == "the deadline passed"
+
+
+def test_a_deadline_does_not_count_for_a_task_that_is_being_undone() -> None:
+    story = Story(steps("one", ("a", "")), bounds=Bounds(deadline=START + 10_000))
+    story.cancel()
+    story.wait(20_000)
+    assert not clock_due(story.definition, story.state, story.now)
+    assert story.tick().events == ()
+    assert story.state.cause == "changed my mind"
+
+
+def test_a_deadline_ends_what_waits_for_a_person_or_for_time() -> None:
+    saga = Saga("wait").approval("ok").wait("w").sleep("s", 100.0)
+    story = Story(saga.define(), bounds=Bounds(deadline=START + 10_000))
+    story.wait_until_due()
+    assert (story.now, story.status) == (START + 10_000, "compensated")
