@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from corpus import ONCE, QUICK, steps
+from corpus import ONCE, QUICK, Judged, steps
+from golden_kinds import STORIES_OF_KINDS
 from headway.sagas import Action, Definition, Retry, Saga, Timeouts
 from headway.sagas import events as e
 from headway.sagas import inputs as i
@@ -221,11 +222,16 @@ STORIES: tuple[Callable[[], Story], ...] = (
     a_failed_compensation_is_retried_by_a_person,
     a_failed_compensation_is_settled_by_a_person,
     every_clock_runs_out,
+    *STORIES_OF_KINDS,
 )
 
 
-def lines(definition: Definition, inputs: list[i.Input], decide: Story) -> Iterator[dict[str, Any]]:
-    """The story as the lines of its file; `decide` tells it anew, input by input."""
+def lines(definition: Definition, inputs: list[i.Input]) -> Iterator[dict[str, Any]]:
+    """The story as the lines of its file, told anew, input by input."""
+    submitted = inputs[0]
+    assert isinstance(submitted, i.Submit)
+    bounds, child = submitted.bounds, submitted.child
+    decide = Story(definition, bounds=bounds, child=child, checks=Judged())
     yield {"saga": orjson.loads(definition.to_json())}
     for place, happened in enumerate(inputs):
         moved = decide.last if place == 0 else decide.tell(happened)
@@ -264,7 +270,8 @@ def write_missing() -> list[Path]:
     for story in STORIES:
         if not file_of(story).exists():
             told = story()
-            told_anew = lines(told.definition, told.inputs, Story(told.definition))
+            saga = Definition.from_json(told.definition.to_json())  # without what was appended
+            told_anew = lines(saga, told.inputs)
             text = b"".join(orjson.dumps(line) + b"\n" for line in told_anew)
             file_of(story).write_bytes(text)
             written.append(file_of(story))
