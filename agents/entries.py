@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 ENTRIES_PAGE_MAX = 500
 APPEND_MAX = 64  # entries in one request
 KEY_MAX_CHARS = 200
+UNDER_WAY_MAX = 256  # calls at once in one journal
 
 # Problem types of a refusal; each is also said in words.
 SUPERSEDED = "superseded"  # an older epoch, or an attempt that is not the task's current one

@@ -15,8 +15,10 @@ from typing import Any
 
 import orjson
 from headway.agents import plainjson
+from headway.agents.entries import Usage
 from headway.agents.errors import HeadwayError, InvalidInput
 from headway.agents.gates import arguments_digest
+from headway.agents.manifest import COST_MAX_USD, TOKENS_MAX
 from headway.agents.messages import describe
 from headway.agents.signatures import ANYTHING
 from headway.agents.tools import Call, Metered, Tool
@@ -94,6 +96,23 @@ def encode_result(tool: Tool, returned: Any) -> bytes:
             f"tool {tool.name!r} returned something that cannot be kept as JSON: "
             f"{type(error).__name__}: {error}"
         ) from error
+
+
+def usage_of(tool: Tool, returned: Any) -> Usage | None:
+    """What a tool says that it used, None if it says nothing; raises InvalidValue."""
+    if not isinstance(returned, Metered):
+        return None
+    used = (returned.input_tokens, returned.output_tokens, returned.cost_usd)
+    try:
+        usage = Usage(input_tokens=used[0], output_tokens=used[1], cost_usd=used[2])
+    except ValidationError as error:
+        raise InvalidValue(f"what tool {tool.name!r} used: {describe(error)}") from error
+    if usage.tokens > TOKENS_MAX or usage.cost_usd > COST_MAX_USD:
+        raise InvalidValue(
+            f"what tool {tool.name!r} used: at most {TOKENS_MAX} tokens and {COST_MAX_USD:.0f} US "
+            "dollars are taken for one call"
+        )
+    return usage
 
 
 def decode_result(tool: Tool, body: bytes) -> Any:

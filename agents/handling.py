@@ -138,7 +138,9 @@ class Handling:
             if self.stopped:
                 raise
             outcome = fault(self._command, error)  # the handler's own doing, not ours
-        except (Exception, SystemExit) as error:
+        except (KeyboardInterrupt, GeneratorExit):  # the process, or the loop, is ending
+            raise
+        except BaseException as error:  # whatever it is, the command must not hang
             outcome = fault(self._command, error)
         return outcome if calls is None else await self._last_word(calls, outcome)
 

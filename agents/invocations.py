@@ -19,10 +19,11 @@ import orjson
 from headway.agents import carrying, checkpoints, exchange, reconciliation
 from headway.agents.about import About
 from headway.agents.checkpoints import Cause
-from headway.agents.entries import NewEntry, Usage
+from headway.agents.entries import UNDER_WAY_MAX, NewEntry, Usage
 from headway.agents.errors import Halted, HeadwayError, InvalidInput, Superseded
 from headway.agents.exchange import Arguments, InvalidValue
 from headway.agents.journal import Journal
+from headway.agents.plainjson import is_text
 from headway.agents.replay import Place, Replay
 from headway.agents.signatures import Function
 from headway.agents.tools import Tool
@@ -44,6 +45,7 @@ class Calls:
         self._journal = journal
         self._trial = trial
         self._in_order = asyncio.Lock()  # wakes whoever waits in the order of their calls
+        self._room = asyncio.Semaphore(UNDER_WAY_MAX)  # likewise
         self._replay: Replay | None = None
         self._state: bytes | None = None
         self._taken_up_at = 0  # number of the checkpoint in which an earlier worker left its state
@@ -67,7 +69,7 @@ class Calls:
         """Run a tool, unless the journal has its end; see `Context.call`."""
         tool = self._about.tool(function)
         arguments = exchange.arguments_of(tool, args, kwargs)
-        async with self._doing():
+        async with self._doing(), self._room:
             async with self._in_order:
                 replay = await self._open()
                 place = replay.next(tool.name, arguments.digest, key)
@@ -106,6 +108,8 @@ class Calls:
         """Put words for people into the journal."""
         if len(text) > NOTE_MAX_CHARS:
             raise InvalidInput(f"a note has at most {NOTE_MAX_CHARS} characters, not {len(text)}")
+        if not is_text(text):
+            raise InvalidInput("a note must be Unicode, without half a surrogate pair")
         async with self._doing():
             async with self._in_order:
                 replay = await self._open()

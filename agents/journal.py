@@ -44,6 +44,7 @@ from headway.agents.entries import (
 from headway.agents.errors import (
     Halted,
     HeadwayError,
+    InvalidInput,
     JournalMismatch,
     NotFound,
     Refused,
@@ -243,14 +244,13 @@ class Journal:
         try:
             entries, position = _composed(groups, self.position)
             reply = await self.keeping.append(self.epoch, self.position.seq + 1, entries)
-        except Refused as refused:
-            if (
-                refused.kind in GUARDS and len(groups) > 1
-            ):  # one of them; the others must not suffer
-                for group in groups:
+        except (Refused, InvalidInput) as refused:
+            meant = told_apart(refused)
+            if len(groups) > 1 and not isinstance(meant, Superseded):
+                for group in groups:  # it is for one of them; the others must not suffer
                     await self._send([group])
                 return
-            self._fail(groups, told_apart(refused))
+            self._fail(groups, meant)
         except asyncio.CancelledError:
             for group in groups:
                 group.done.cancel()
@@ -274,8 +274,10 @@ class Journal:
                 group.done.set_exception(error)
 
 
-def told_apart(refused: Refused) -> HeadwayError:
+def told_apart(refused: Refused | InvalidInput) -> HeadwayError:
     """A coordinator's refusal as the error that says what to do about it."""
+    if isinstance(refused, InvalidInput):
+        return refused
     if refused.kind == SUPERSEDED or isinstance(refused, NotFound):
         return Superseded(refused.reason)
     if refused.kind == OUT_OF_ORDER:

@@ -33,6 +33,15 @@ def encode(value: Any, *, made_of: Any = None) -> bytes:
     return body
 
 
+def is_text(words: str) -> bool:
+    """Whether these can be written as UTF-8: half a surrogate pair cannot."""
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check_depth(body: bytes, limit: int = DEPTH_MAX) -> None:
     """NotPlain if the JSON in `body` is nested more than `limit` deep."""
     if body.count(b"[") + body.count(b"{") > limit and _depth(body) > limit:

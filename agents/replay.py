@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from headway.agents.entries import KEY_MAX_CHARS, Entry, NewEntry
 from headway.agents.errors import DeclarationError, JournalMismatch
+from headway.agents.plainjson import is_text
 
 NUMBER = "#"  # between a tool and a number, in the key of a call that was given none
 
@@ -124,8 +125,10 @@ class Replay:
         return place
 
     def _named(self, tool: str, digest: str, key: str) -> Place:
-        if NUMBER in key or len(key) > KEY_MAX_CHARS:
-            raise DeclarationError(f"key={key!r}: use at most {KEY_MAX_CHARS} characters and no #")
+        if NUMBER in key or "\0" in key or len(key) > KEY_MAX_CHARS or not is_text(key):
+            raise DeclarationError(
+                f"key={key!r}: use at most {KEY_MAX_CHARS} characters of Unicode, no # and no NUL"
+            )
         if key in self._used:
             raise DeclarationError(f"key={key!r} is given to two calls; each needs its own")
         recorded = self.calls.get(key)

@@ -29,7 +29,7 @@ from headway.agents.errors import (
 )
 from headway.agents.exchange import Arguments, InvalidValue
 from headway.agents.gates import GateRefused, GateRejected
-from headway.agents.tools import Attempts, Call, Doubt, Happened, Metered, Tool
+from headway.agents.tools import Attempts, Call, Doubt, Happened, Tool
 
 REASON_MAX_CHARS = 2_000
 CHECK_ATTEMPTS = Attempts(initial_interval=0.5, maximum_interval=5.0, maximum_attempts=5)
@@ -174,7 +174,7 @@ class Trial:
         try:
             async with limit:
                 returned = await self._perform(tool.signature.is_async, thunk, tool.name)
-            return Result(exchange.encode_result(tool, returned), _usage(returned))
+            return Result(exchange.encode_result(tool, returned), exchange.usage_of(tool, returned))
         except (Superseded, Halted):
             raise
         except asyncio.CancelledError as error:
@@ -182,7 +182,9 @@ class Trial:
             if current is None or current.cancelling():
                 raise
             return _failure(error)  # the tool's own doing
-        except (Exception, SystemExit) as error:
+        except (KeyboardInterrupt, GeneratorExit):  # the process, or the loop, is ending
+            raise
+        except BaseException as error:
             if limit.expired():
                 return Failure("Timeout", f"no answer within {tool.timeout_s:g} s")
             _log.info("tool %s failed", tool.name, exc_info=error)
@@ -205,16 +207,6 @@ def _failure(error: BaseException) -> Failure:
     if isinstance(error, InvalidValue | InvalidInput):
         return Failure(type(error).__name__, reason, retryable=False)
     return Failure(type(error).__name__, reason)
-
-
-def _usage(returned: Any) -> Usage | None:
-    if not isinstance(returned, Metered):
-        return None
-    return Usage(
-        input_tokens=returned.input_tokens,
-        output_tokens=returned.output_tokens,
-        cost_usd=returned.cost_usd,
-    )
 
 
 def _due(tool: Tool, call: Call) -> Call:

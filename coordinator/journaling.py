@@ -19,6 +19,7 @@ from headway.agents.entries import (
     SUPERSEDED,
     TOOL_NOT_ALLOWED,
     TRIPPED,
+    UNDER_WAY_MAX,
     JournalAppend,
     JournalOpen,
     JournalSettle,
@@ -44,7 +45,6 @@ from headway.coordinator.records import Loaded
 from headway.sagas.loops import TRAIL_MAX, repeating
 
 FAILURES_MAX = 3  # of tools, in a row, unless the manifest says otherwise
-UNSETTLED_MAX = 256  # calls under way at once in one journal
 SIGNATURE_CHARS = 12  # of a call's arguments, in a trail
 
 GUARDS = frozenset({TOOL_NOT_ALLOWED, BUDGET_SPENT, LOOP_DETECTED, TRIPPED})
@@ -229,8 +229,8 @@ def _begun(head: Head, entry: NewEntry, bounds: Bounds) -> Head:
             f"call {entry.key!r} is under way already: entry {under_way.seq} is its intent, and "
             "nothing says how it ended"
         )
-    if len(head.unsettled) >= UNSETTLED_MAX:
-        raise Refusal(f"at most {UNSETTLED_MAX} calls of one step may be under way at once", 409)
+    if len(head.unsettled) >= UNDER_WAY_MAX:
+        raise Refusal(f"at most {UNDER_WAY_MAX} calls of one step may be under way at once", 409)
     _check_manifest(entry.tool, bounds)
     if head.failures >= _failures_max(bounds.manifest):
         raise Refusal(

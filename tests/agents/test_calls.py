@@ -30,13 +30,18 @@ from headway.agents import (
     ToolFailed,
     tool,
 )
-from headway.agents.entries import Usage
+from headway.agents.entries import UNDER_WAY_MAX, JournalAppended, NewEntry, Usage
 from headway.agents.identity import invocation_id, operation_id
 from headway.agents.messages import NextStep
 from headway.agents.testing import TOKEN, MemoryJournal, context, opened, run
 
 TASK = UUID("6c0a6799-fe64-5d4a-ae62-3f9d806ea12c")
 QUICK = Attempts(initial_interval=0.0, maximum_attempts=3)
+
+
+class Panic(BaseException):
+    """As some libraries raise them that are written in Rust."""
+
 
 ran: list[Any] = []
 """What the tools below did, in order."""
@@ -268,7 +273,9 @@ async def test_calls_with_keys_may_change_places() -> None:
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("a#1", "key='a#1': use at most 200 characters and no #"),
+        ("a#1", "key='a#1': use at most 200 characters of Unicode, no # and no NUL"),
+        ("\0", "no # and no NUL"),
+        ("\ud800", "of Unicode"),
         ("x" * 201, "use at most 200 characters"),
         ("twice", "key='twice' is given to two calls; each needs its own"),
     ],
@@ -324,6 +331,7 @@ async def test_a_harmless_tool_is_tried_three_times_and_then_its_failure_is_reme
         (Reject("no", kind="CardDeclined"), 1, "CardDeclined"),
         (asyncio.CancelledError(), 3, "CancelledError"),
         (SystemExit(2), 3, "SystemExit"),
+        (Panic("no"), 3, "Panic"),
     ],
 )
 @pytest.mark.parametrize("sync", [False, True])
@@ -844,6 +852,66 @@ async def test_what_was_used_is_counted_once() -> None:
     assert ctx.usage.tokens == 30
 
 
+@pytest.mark.parametrize(
+    "used",
+    [
+        {"input_tokens": -1},
+        {"input_tokens": 10**13},
+        {"cost_usd": float("nan")},
+        {"cost_usd": 1e10},
+    ],
+)
+async def test_a_model_that_says_it_used_what_cannot_be_is_not_called_again(used: Any) -> None:
+    """It would be billed again, and what it used never counted."""
+
+    @tool(recovery="natural", model=True, retry=QUICK)
+    async def strange() -> Metered[str]:
+        ran.append(1)
+        return Metered("hm", **used)
+
+    with pytest.raises(ToolFailed, match="what tool 'strange' used: ") as failed:
+        await context().call(strange)
+    assert (failed.value.kind, failed.value.retryable) == ("InvalidValue", False)
+    assert ran == [1]
+
+
+async def test_more_calls_than_a_journal_takes_at_once_wait_for_their_turn() -> None:
+    running: list[int] = []
+    most = 0
+
+    @tool(recovery="natural")
+    async def busy(number: int) -> int:
+        nonlocal most
+        running.append(number)
+        most = max(most, len(running))
+        await asyncio.sleep(0.01)
+        running.remove(number)
+        return number
+
+    journal = MemoryJournal()
+    ctx = context(journal=journal)
+    numbers = range(UNDER_WAY_MAX + 50)
+    assert await asyncio.gather(*(ctx.call(busy, n) for n in numbers)) == list(numbers)
+    assert most == UNDER_WAY_MAX
+    assert [entry.data["number"] for entry in journal.of_kind("intent")] == list(numbers)
+
+
+async def test_one_entry_that_is_refused_takes_no_others_with_it() -> None:
+    class Picky(MemoryJournal):
+        async def append(self, epoch: int, seq: int, entries: list[NewEntry]) -> JournalAppended:
+            await asyncio.sleep(0)  # until the others are there
+            if any(entry.key == "odd" for entry in entries):
+                raise InvalidInput("entries.1.key: odd")
+            return await super().append(epoch, seq, entries)
+
+    ctx = context(journal=Picky())
+    calls = [ctx.call(pay, 1), ctx.call(pay, 2, key="odd"), ctx.call(pay, 3)]
+    first, refused, last = await asyncio.gather(*calls, return_exceptions=True)
+    assert (first, last) == ("paid 1", "paid 3")
+    assert isinstance(refused, InvalidInput)
+    assert [amount for _, amount, _ in ran] == [1, 3]
+
+
 async def test_notes_are_words_of_a_certain_length() -> None:
     journal = MemoryJournal()
     ctx = context(journal=journal)
@@ -851,6 +919,8 @@ async def test_notes_are_words_of_a_certain_length() -> None:
     assert [(entry.kind, entry.data) for entry in journal.entries] == [("note", "hello")]
     with pytest.raises(InvalidInput, match="a note has at most 10000 characters, not 10001"):
         await ctx.note("x" * 10_001)
+    with pytest.raises(InvalidInput, match="a note must be Unicode, without half a surrogate pair"):
+        await ctx.note("\ud800")
 
 
 async def test_states_and_arguments_that_are_no_json_are_refused() -> None:

@@ -87,6 +87,10 @@ async def test_a_compensation_gets_input_result_and_doubt(
     assert sorted(seen, key=str) == [(7, None, True), (7, {"charged": 7}, False)]
 
 
+class Panic(BaseException):
+    """As some libraries raise them that are written in Rust."""
+
+
 @pytest.mark.parametrize(
     ("raised", "expected"),
     [
@@ -96,6 +100,7 @@ async def test_a_compensation_gets_input_result_and_doubt(
         (Retry("busy"), FailureData("Retry", "busy", True, False, -1)),
         (ValueError("bad\0\ud800" + "x" * 9000), FailureData("ValueError", "", True, False)),
         (SystemExit(3), FailureData("SystemExit", "3", True, False)),
+        (Panic("!"), FailureData("Panic", "!", True, False)),
         (asyncio.CancelledError(), FailureData("CancelledError", "", True, False)),
         (StopIteration(), FailureData("RuntimeError", "", True, False)),
     ],

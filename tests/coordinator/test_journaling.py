@@ -13,13 +13,14 @@ from headway.agents.entries import (
     OUT_OF_ORDER,
     SUPERSEDED,
     TRIPPED,
+    UNDER_WAY_MAX,
     JournalAppend,
     NewEntry,
 )
 from headway.agents.manifest import Manifest
 from headway.coordinator.errors import Refusal
 from headway.coordinator.journal_rows import Bounds, Call, Change, Head, Spent, row_of
-from headway.coordinator.journaling import FAILURES_MAX, GUARDS, UNSETTLED_MAX, appended
+from headway.coordinator.journaling import FAILURES_MAX, GUARDS, appended
 
 TASK = UUID("01890000-0000-7000-8000-000000000000")
 HELD = Head(epoch=1, worker="w", agent="clerk")
@@ -179,13 +180,13 @@ def test_a_loop_is_seen_within_one_request():
 
 
 def test_no_more_than_so_many_calls_are_under_way_at_once():
-    calls = {f"k{n}": Call(n + 1, "look", f"look {n}") for n in range(UNSETTLED_MAX)}
-    busy = HELD._replace(seq=UNSETTLED_MAX, unsettled=calls)
+    calls = {f"k{n}": Call(n + 1, "look", f"look {n}") for n in range(UNDER_WAY_MAX)}
+    busy = HELD._replace(seq=UNDER_WAY_MAX, unsettled=calls)
     assert why_not(busy, intent("look"))[::2] == (
         409,
         "at most 256 calls of one step may be under way at once",
     )
-    assert after(busy, result(key="k7"), intent("look")).seq == UNSETTLED_MAX + 2
+    assert after(busy, result(key="k7"), intent("look")).seq == UNDER_WAY_MAX + 2
 
 
 def test_whose_epoch_is_over_hears_that_first():
