@@ -15,7 +15,8 @@ from headway.sagas.task import Phase, StepState, StepStatus, TaskStatus
 
 RETRY_AFTER_MAX_MS = 31 * 86_400_000  # however long an agent asks to be left alone
 EPOCHS_MAX = 20  # publications and take-overs of one attempt before it is called unknown
-CLAIMS_MAX = 5  # take-overs of one attempt before its outcome is called unknown
+CLAIMS_MAX = 3  # take-overs of one attempt before a person must look
+RECOVERY_LIMIT = "RecoveryLimit"
 
 _FINAL_TIMEOUTS = frozenset({"stop", "abandoned", "schedule_to_close"})
 
@@ -132,7 +133,8 @@ def claim_asked(progress: Progress, happened: i.ClaimAsked) -> None:
     """Grant a command to the worker with its latest delivery, or refuse it.
 
     A claim tells that an earlier holder is gone or frozen. The same claim is granted again: its
-    answer may have been lost.
+    answer may have been lost. A command that was taken over too often is not tried again by itself:
+    whatever kills its workers would go on doing so.
     """
     state, asked = progress.state(happened.step), happened.claim
     if not progress.is_current(happened):
@@ -145,8 +147,12 @@ def claim_asked(progress: Progress, happened: i.ClaimAsked) -> None:
         time_out(progress, happened.step, "abandoned", happened.at, happened.jitter)
         progress.refuse("the task is being undone")
     elif state.claims >= CLAIMS_MAX:
+        why = f"the command was taken over {CLAIMS_MAX} times without an answer"
+        if state.phase is Phase.ACTION and progress.task.status is TaskStatus.RUNNING:
+            reason = f"step {happened.step!r}: {why}; a person must look at its agent"
+            hold(progress, happened.at, RECOVERY_LIMIT, reason, happened.step)
         time_out(progress, happened.step, "delivery_limit", happened.at, happened.jitter)
-        progress.refuse(f"the command was taken over {CLAIMS_MAX} times without an answer")
+        progress.refuse(why)
     else:
         progress.record(
             e.AttemptClaimed(

@@ -150,10 +150,10 @@ async def claimed(system):
     return await events_of_type(system.postgres_url, "AttemptClaimed")
 
 
-async def test_an_agent_that_kills_its_process_each_time_is_given_up_and_undone(
+async def test_an_agent_that_kills_its_process_each_time_is_parked_and_can_be_undone(
     system, short_ack_wait, measured
 ):
-    """Six processes die of it; then its outcome is unknown, and all is compensated."""
+    """Four processes die of it; then a person must look, and has all of it undone."""
     async with system.coordinating():
         await registered(system.client, linear(retry=ONCE))
         task = await submit(system, {"b": "die"})
@@ -174,9 +174,15 @@ async def test_an_agent_that_kills_its_process_each_time_is_given_up_and_undone(
             time.monotonic() - started_at,
             12.0,
         )
-    assert view.status == "compensated"
-    assert "delivery_limit" in view.reason
-    assert deaths == 6
+        assert view.status == "parked"
+        assert view.reason == (
+            "step 'b': the command was taken over 3 times without an answer; "
+            "a person must look at its agent"
+        )
+        assert deaths == 4
+        await system.client.cancel(task, "it kills its agent")
+        async with system.working(ack_wait_s=short_ack_wait):
+            assert (await ended(system, task, 60)).status == "compensated"
     assert {("b", "compensation"), ("a", "compensation")} <= set(steps_called(system, task))
     assert system.downstream.effects(task) == {"undone": 1, "barred": 1}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from corpus import steps
 from headway.sagas import Dispatch, ImpossibleInput, Phase, Stop, Withdraw, outstanding
-from headway.sagas.task import Failure
+from headway.sagas import inputs as i
+from headway.sagas.task import Claim, Failure
 from telling import ACTION, COMPENSATION, Story, compensations
 
 SINGLE = steps("single", ("a", ""))
@@ -119,14 +120,33 @@ def test_a_claim_of_an_attempt_that_was_never_sent_is_impossible() -> None:
         Story(SINGLE).claim("a", 2)
 
 
-def test_a_command_whose_workers_die_again_and_again_is_unknown_after_five_take_overs() -> None:
+def test_a_command_whose_workers_die_again_and_again_waits_for_a_person() -> None:
     story = Story(SINGLE)
-    for delivery in range(2, 7):
+    for delivery in range(2, 5):
         assert story.claim("a", delivery=delivery, worker=f"w{delivery}").refusal == ""
-    assert "taken over 5 times" in story.claim("a", delivery=7, worker="w7").refusal
+    assert "taken over 3 times" in story.claim("a", delivery=5, worker="w5").refusal
     assert story.step("a").uncertain
-    assert story.step("a").retry_at > story.now
     assert Withdraw("a", ACTION) in story.actions
+    assert (story.status, story.state.reason) == (
+        "parked",
+        "step 'a': the command was taken over 3 times without an answer; "
+        "a person must look at its agent",
+    )
+    story.tell(i.RetryStuck(story.now, "ann", "mended"))
+    assert story.sent[-1] == Dispatch("a", ACTION, 2, 0)
+
+
+def test_a_compensation_whose_workers_die_again_and_again_is_tried_again_by_its_policy() -> None:
+    story = Story(SINGLE)
+    story.timed_out("a")
+    story.cancel()
+    for delivery in range(2, 6):
+        story.tell(
+            i.ClaimAsked(story.now, "a", COMPENSATION, 1, Claim(0, delivery, f"w{delivery}"), 0.0)
+        )
+    assert "taken over 3 times" in story.last.refusal
+    assert story.status == "compensating"
+    assert story.step("a").retry_at > story.now
 
 
 def test_a_claim_in_a_task_that_is_being_undone_ends_the_attempt_as_unknown() -> None:
