@@ -31,8 +31,7 @@ from headway.sagas import (
 from headway.sagas import inputs as i
 from headway.sagas.codec import encode_task
 from headway.sagas.transition import children
-from laws import an_answered_attempt_is_waited_for_no_more, complaints
-from laws_beside import a_timer_is_heard
+from laws import complaints, complaints_of_silence
 from menu import NOW, everything, nonsense, run_out
 from offspring import (
     ALIVE,
@@ -151,11 +150,7 @@ class Search:
             definition = planned_for(self.shape, moved.task)
             taken = Taken(definition, before, happened, moved, known, seen, self.shape.checks)
             if moved.task is before and not moved.actions and seen == world.seen:
-                # nothing came of it, and every other law holds of this world
-                wrong = [
-                    *an_answered_attempt_is_waited_for_no_more(taken),
-                    *a_timer_is_heard(taken),
-                ]
+                wrong = complaints_of_silence(taken)
                 if wrong:
                     raise self._broken(world, f"{happened}", wrong)
                 return world

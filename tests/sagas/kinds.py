@@ -79,7 +79,7 @@ def past_return() -> Definition:
 def forked() -> Definition:
     """What `a` gives decides on `c` and `d`, beside `b`; `e` comes after what may be skipped."""
     written = Written("forked").step("a").step("b", "a").step("c", "a", when="a")
-    return written.step("d", "b", when="a").step("e", "c d", kind="?").define()
+    return written.step("d", "b", when="a").step("e", "c", kind="?").define()
 
 
 def forked_past_return() -> Definition:
@@ -117,7 +117,9 @@ def called(compensate: bool = True, **fields: Any) -> Step:
 LINEAR = steps("linear", ("a", ""), ("b", "a"), retry=ONCE, compensation_retry=ONCE)
 HELD = steps("held", ("a", ""), ("b", ""), ("c", "b"), retry=ONCE, compensation_retry=ONCE)
 PIVOT = steps("pivot", ("a", ""), ("p !", "a"), ("z >", "p"), retry=ONCE)
-TIMED = steps("timed", ("a", ""), timeouts=Timeouts(schedule_to_close=60.0))
+CLOSED = Timeouts(start_to_close=None, schedule_to_close=60.0)
+TIMED = steps("timed", ("a", ""), timeouts=CLOSED)
+TWO_TIMED = steps("timed2", ("a", ""), ("l ?", ""), timeouts=CLOSED)
 GIVEN = steps("given", ("a", ""), retry=ONCE, compensation_retry=ONCE)
 GIVEN_BY_TWO = steps("two", ("p !", ""), ("y >", "p"), ("l ?", "p"), retry=ONCE)
 LATE = Bounds(deadline=LATER)
@@ -180,9 +182,14 @@ KINDS: tuple[Shape, ...] = (
         results={"a": FORKS, "p": FORKS},
     ),
     Shape("holds", HELD, replace(FEW, holds=True)),
-    Shape("holds, two steps", LINEAR, replace(FEW, holds=True, attempts=2, timeouts=True)),
+    Shape(
+        "holds, two steps",
+        LINEAR,
+        replace(FEW, holds=True, attempts=2, timeouts=True, revoke=True),
+    ),
     Shape("holds, pivot", PIVOT, replace(FEW, holds=True, attempts=2, timeouts=True)),
     Shape("holds, timed", TIMED, replace(FEW, holds=True, attempts=2, timeouts=True)),
+    Shape("holds, two timed", TWO_TIMED, replace(FEW, holds=True, cancel=False)),
     Shape(
         "hand-offs",
         handing_off(),
@@ -201,6 +208,12 @@ KINDS: tuple[Shape, ...] = (
         handing_off(pivot=True),
         FEW,
         handoffs={"agent.a": (called(), called(compensate=False)), "agent.b": (called(False),)},
+    ),
+    Shape(
+        "hand-offs, late",
+        GIVEN,
+        replace(FEW, attempts=2, faults=False, holds=True, cancel=False),
+        handoffs={"agent.a": (called(),)},
     ),
     Shape("a deadline", PIVOT, replace(FEW, deadline=True, holds=True), bounds=LATE),
     Shape("a deadline, asleep", slept(), replace(FEW, deadline=True, attempts=2), bounds=LATE),

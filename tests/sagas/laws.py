@@ -360,8 +360,8 @@ def only_actions_have_an_end_of_all_retrying(taken: Taken) -> Iterator[str]:
         if event.phase is Phase.COMPENSATION and timeout == "schedule_to_close":
             yield f"{event} ends a compensation"
         limit = taken.definition.steps[event.step].timeouts.schedule_to_close
-        hold = taken.after.beside.hold
-        if hold is not None and hold.step == event.step:
+        holds = (taken.after.beside.hold, taken.before.beside.hold if taken.before else None)
+        if any(hold is not None and hold.step == event.step for hold in holds):
             continue  # it gets another series once a person has looked
         if event.phase is Phase.ACTION and event.retry_at and limit is not None:
             end = taken.after.steps[event.step].scheduled_at + limit * 1000
@@ -416,5 +416,18 @@ LAWS_OF_SEARCH = (
 )
 
 
+LAWS_OF_SILENCE = (
+    an_answered_attempt_is_waited_for_no_more,
+    a_timer_is_heard,
+    a_deadline_counts_once,
+)
+
+
 def complaints(taken: Taken) -> list[str]:
     return [f"{law.__name__}: {wrong}" for law in LAWS for wrong in law(taken)]
+
+
+def complaints_of_silence(taken: Taken) -> list[str]:
+    """Where nothing came of an input, every other law holds as it did before."""
+    laws = (law for law in LAWS_OF_SILENCE if law in LAWS)
+    return [f"{law.__name__}: {wrong}" for law in laws for wrong in law(taken)]

@@ -104,13 +104,13 @@ def _failures(
     faults: Faults, name: str, phase: Phase, attempt: int, epoch: int
 ) -> Iterator[i.Input]:
     where = (NOW, name, phase, attempt, epoch)
+    if faults.holds:
+        yield i.Failed(*where, _FAULT, retryable=False, no_effect=False, hold=True)
+        yield i.Failed(*where, _FAULT, retryable=False, no_effect=True, hold=True)
+        yield i.Guarded(NOW, name, "budget-spent", "nothing is left")
     if faults.faults:
         yield i.Failed(*where, _REJECTED, retryable=False, no_effect=True)
         yield i.Failed(*where, _FAULT, retryable=False, no_effect=False)
-        if faults.holds:
-            yield i.Failed(*where, _FAULT, retryable=False, no_effect=False, hold=True)
-            yield i.Failed(*where, _FAULT, retryable=False, no_effect=True, hold=True)
-            yield i.Guarded(NOW, name, "budget-spent", "nothing is left")
         if faults.attempts > 1:
             yield i.Failed(*where, _FAULT, retryable=True, no_effect=False)
             yield i.Failed(*where, _FAULT, retryable=True, no_effect=True)
