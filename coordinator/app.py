@@ -35,7 +35,7 @@ from headway.coordinator.errors import CoordinatorError, SchemaMismatch
 from headway.coordinator.family import Family
 from headway.coordinator.housekeeping import Housekeeping
 from headway.coordinator.inlets import Inlets
-from headway.coordinator.intake import Answer, Intake, Item, nobody_waits
+from headway.coordinator.intake import Answer, Intake
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import NewTask
 from headway.coordinator.schemas import InputCheck
@@ -162,9 +162,9 @@ class Coordinator:
             self._batches.abandon()
             await _end(deciding)
 
-    def _guard(self, task: UUID, step: str, kind: str, reason: str) -> None:
+    async def _guard(self, task: UUID, step: str, kind: str, reason: str) -> None:
         """A guard stopped a step: its task is held, whatever its agent says."""
-        self._intake.put(Item(task, Guarded(now_ms(), step, kind, reason), nobody_waits))
+        await self._ask(task, Guarded(now_ms(), step, kind, reason))
 
     async def _tell(self, task: UUID, happened: Input, new: NewTask | None) -> Answer:
         return await self._ask(task, happened, new=new)

@@ -57,9 +57,10 @@ PAGE_MAX_BYTES = 4 * 1_048_576
 
 
 class Hold(Protocol):
-    """Parks a task whose step was stopped by a guard. `kind` is the refusal's."""
+    """Holds a task whose step was stopped by a guard, and returns when that is committed: whatever
+    its agent says once it knows of the refusal comes too late. `kind` is the refusal's."""
 
-    def __call__(self, task: UUID, step: str, kind: str, reason: str) -> None: ...
+    async def __call__(self, task: UUID, step: str, kind: str, reason: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class Journal:
             outcome = await self._commits.ask(Appending(request, rows), size)
         except Refusal as refusal:
             if refusal.kind in journaling.GUARDS:
-                self._hold(request.task, request.step, refusal.kind, refusal.reason)
+                await self._hold(request.task, request.step, refusal.kind, refusal.reason)
             raise
         if not outcome.changed:
             stored = await self._rows(request, request.seq - 1, len(rows), sys.maxsize)

@@ -94,7 +94,10 @@ class Office:
 
     def another_journal(self) -> Journal:
         """What another coordinator has on the same store."""
-        return Journal(self.store, lambda *stopped: self.held.append(stopped), lambda: NOW)
+        return Journal(self.store, self._hold, lambda: NOW)
+
+    async def _hold(self, *stopped: Any) -> None:
+        self.held.append(stopped)
 
     async def submit(self, saga: str = "errand", manifest: Manifest | None = None) -> UUID:
         """A task whose first steps are dispatched."""
