@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 GOAL_MAX_CHARS = 10_000
 NAMES_MAX = 1_000  # agents or tools
 TOKENS_MAX = 1_000_000_000_000
 COST_MAX_USD = 1_000_000_000.0
 
-
-def _has_utc(moment: datetime) -> datetime:
-    """Its offset from UTC may lead out of the years that there are."""
-    try:
-        moment.astimezone(UTC)
-    except OverflowError as error:
-        raise ValueError("in UTC it must be in the years 1 to 9999") from error
-    return moment
-
-
 Name = Annotated[str, Field(min_length=1, max_length=128)]
-Moment = Annotated[AwareDatetime, AfterValidator(_has_utc)]
 
 
 class Manifest(BaseModel):
@@ -53,7 +42,7 @@ class Manifest(BaseModel):
     max_tokens: Annotated[int, Field(ge=0, le=TOKENS_MAX)] | None = None
     max_cost_usd: Annotated[float, Field(ge=0, le=COST_MAX_USD, allow_inf_nan=False)] | None = None
     max_tool_failures: Annotated[int, Field(ge=1, le=1_000)] | None = None
-    deadline: Moment | None = None
+    deadline: AwareDatetime | None = None
     acceptance: dict[str, Any] | None = None
     on_rejection: Literal["retry", "compensate", "park"] = "park"
 

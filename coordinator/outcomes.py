@@ -7,6 +7,7 @@ from uuid import UUID
 
 from headway.agents import messages, plainjson
 from headway.agents.errors import InvalidInput
+from headway.agents.heartbeats import PROGRESS_MAX_BYTES
 from headway.agents.messages import Event, EventData, FailureData
 from headway.agents.subjects import parse_stored_event_subject
 from headway.coordinator.errors import Refusal
@@ -46,7 +47,7 @@ def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
         case messages.STARTED:
             return i.Started(at, event.step, phase, event.attempt, event.epoch)
         case messages.HEARTBEAT:
-            progress = None if _unstorable(data.progress) else data.progress
+            progress = _progress(data)
             return i.Heartbeat(at, event.step, phase, event.attempt, event.epoch, progress)
         case messages.COMPLETED:
             unstorable = _unstorable(data.result, *(each.input for each in data.handoff))
@@ -73,6 +74,16 @@ def _handoff(data: EventData) -> tuple[Step, ...]:
         )
         for each in data.handoff
     )
+
+
+def _progress(data: EventData) -> Any:
+    """How far an attempt is, for people; None if that cannot be kept, or is more than anybody wants
+    in a task's state and, each time, in its history."""
+    try:
+        body = plainjson.encode(data.progress)
+    except plainjson.NotPlain:
+        return None
+    return data.progress if len(body) <= PROGRESS_MAX_BYTES else None
 
 
 def _unstorable(*values: Any) -> EventData | None:

@@ -7,6 +7,7 @@ Conditions are written in the Common Expression Language and see `input` (the ta
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -84,6 +85,8 @@ def check_conditions(definition: Definition) -> None:
 
 def check_manifest(definition: Definition, manifest: Manifest) -> None:
     """Refusal (422) if the saga cannot be run within the manifest."""
+    if manifest.deadline is not None:
+        _check_deadline(manifest.deadline)
     if manifest.agents is not None:
         beyond = sorted(definition.agents() - set(manifest.agents))
         if beyond:
@@ -108,3 +111,11 @@ def _condition(expression: str) -> Any:
 @lru_cache(maxsize=COMPILED_MAX)
 def _acceptance(schema: bytes) -> Any:
     return compiled(orjson.loads(schema), "acceptance")
+
+
+def _check_deadline(deadline: datetime) -> None:
+    """Refusal if its offset from UTC leads out of the years that there are."""
+    try:
+        deadline.astimezone(UTC)
+    except OverflowError as error:
+        raise Refusal("manifest.deadline: in UTC it must be in the years 1 to 9999", 422) from error

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import orjson
 import pytest
+from headway.agents.heartbeats import PROGRESS_MAX_BYTES
 from headway.agents.identity import new_task_id
-from headway.agents.messages import COMPLETED, FAILED, Event, EventData, FailureData
+from headway.agents.messages import COMPLETED, FAILED, HEARTBEAT, Event, EventData, FailureData
 from headway.coordinator.commands import command
 from headway.coordinator.decisions import decide
 from headway.coordinator.errors import Refusal
@@ -173,3 +174,15 @@ def test_words_and_results_that_cannot_be_stored_are_made_so_or_become_a_failure
         assert isinstance(unstorable, i.Failed)
         assert (unstorable.error.type, unstorable.retryable) == ("InvalidResult", False)
     assert isinstance(said(COMPLETED, EventData(result={"a": None})), i.Succeeded)
+
+
+def test_progress_that_is_too_much_or_cannot_be_stored_is_left_out():
+    def told(progress: object) -> object:
+        event = Event("e", str(TASK), "a", "action", 1, 0, HEARTBEAT, "/s")
+        happened = to_input(event, EventData(progress=progress), 5, 0.0)
+        assert isinstance(happened, i.Heartbeat)
+        return happened.progress
+
+    assert told({"page": 3}) == {"page": 3}
+    assert told("x" * (PROGRESS_MAX_BYTES - 2)) is not None
+    assert [told("x" * PROGRESS_MAX_BYTES), told(10**40)] == [None, None]

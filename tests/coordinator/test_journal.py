@@ -37,6 +37,7 @@ from headway.agents.identity import new_task_id
 from headway.agents.manifest import Manifest
 from headway.coordinator.errors import Refusal, StoreUnavailable
 from headway.coordinator.store import Store
+from headway.sagas.attempts import CLAIMS_MAX
 
 RACES = 20
 

@@ -297,6 +297,7 @@ async def test_junk_for_an_operation_is_answered_at_once_with_what_is_wrong(syst
                 answer = await stranger.wire.request(f"hw.api.{operation}", body, 3)
                 code = (answer.headers or {}).get(ERROR_CODE, "200")
                 assert code < "500", (operation, body[:100], code, answer.data[:300])
+                assert b"deadline" not in body or code == "422", (body, code)
         rows = await system.fetch("SELECT count(*) FROM headway.tasks")
         await system.all_settled(rows[0]["count"])
 
