@@ -19,6 +19,7 @@ SPEC_VERSION = "1.0"
 CONTENT_TYPE = "application/cloudevents+json"
 
 INPUT_MAX_BYTES = 1_048_576  # a task's input, and a step's result: 1 MiB
+HANDOFF_MAX_BYTES = 4 * INPUT_MAX_BYTES  # of the inputs of all steps that are handed off to
 INLINE_MAX_BYTES = 262_144  # payloads above 256 KiB travel by reference
 
 EXECUTE = "headway.command.execute"

@@ -8,7 +8,13 @@ from uuid import UUID
 from headway.agents import messages, plainjson
 from headway.agents.errors import InvalidInput
 from headway.agents.heartbeats import PROGRESS_MAX_BYTES
-from headway.agents.messages import Event, EventData, FailureData
+from headway.agents.messages import (
+    HANDOFF_MAX_BYTES,
+    INPUT_MAX_BYTES,
+    Event,
+    EventData,
+    FailureData,
+)
 from headway.agents.subjects import parse_stored_event_subject
 from headway.coordinator.errors import Refusal
 from headway.coordinator.taskid import task_id
@@ -86,15 +92,24 @@ def _progress(data: EventData) -> Any:
     return data.progress if len(body) <= PROGRESS_MAX_BYTES else None
 
 
-def _unstorable(*values: Any) -> EventData | None:
-    """What to make of a result, and what goes with it, that cannot be kept; None if they can."""
+def _unstorable(result: Any, *inputs: Any) -> EventData | None:
+    """What to make of a result, and the inputs that go with it, that cannot be kept; None if they
+    can."""
     try:
-        for value in values:
-            plainjson.encode(value)
+        sizes = [len(plainjson.encode(value)) for value in (result, *inputs)]
+        if max(sizes) > INPUT_MAX_BYTES or sum(sizes[1:]) > HANDOFF_MAX_BYTES:
+            raise plainjson.NotPlain(_too_large(sizes))
     except plainjson.NotPlain as error:
         why = f"the result cannot be kept: {error}"
         return EventData(error=FailureData("InvalidResult", why, retryable=False))
     return None
+
+
+def _too_large(sizes: list[int]) -> str:
+    return (
+        f"{max(sizes)} bytes of JSON at most in one value, {sum(sizes[1:])} in all inputs; taken are "
+        f"{INPUT_MAX_BYTES} and {HANDOFF_MAX_BYTES}; keep it elsewhere and return a reference"
+    )
 
 
 def _text(said: str, limit: int) -> str:

@@ -8,7 +8,16 @@ import orjson
 import pytest
 from headway.agents.heartbeats import PROGRESS_MAX_BYTES
 from headway.agents.identity import new_task_id
-from headway.agents.messages import COMPLETED, FAILED, HEARTBEAT, Event, EventData, FailureData
+from headway.agents.messages import (
+    COMPLETED,
+    FAILED,
+    HEARTBEAT,
+    INPUT_MAX_BYTES,
+    Event,
+    EventData,
+    FailureData,
+    NextStep,
+)
 from headway.coordinator.commands import command
 from headway.coordinator.decisions import decide
 from headway.coordinator.errors import Refusal
@@ -174,6 +183,13 @@ def test_words_and_results_that_cannot_be_stored_are_made_so_or_become_a_failure
         assert isinstance(unstorable, i.Failed)
         assert (unstorable.error.type, unstorable.retryable) == ("InvalidResult", False)
     assert isinstance(said(COMPLETED, EventData(result={"a": None})), i.Succeeded)
+    most = "x" * (INPUT_MAX_BYTES - 2)
+    handed = [NextStep("shop.b", f"b{n}", input=most) for n in range(5)]
+    assert isinstance(said(COMPLETED, EventData(result=most, handoff=handed[:4])), i.Succeeded)
+    for data in (EventData(result=most + "x"), EventData(handoff=handed)):
+        too_large = said(COMPLETED, data)
+        assert isinstance(too_large, i.Failed)
+        assert "keep it elsewhere and return a reference" in too_large.error.message
 
 
 def test_progress_that_is_too_much_or_cannot_be_stored_is_left_out():
