@@ -122,6 +122,7 @@ TIMED = steps("timed", ("a", ""), timeouts=CLOSED)
 TWO_TIMED = steps("timed2", ("a", ""), ("l ?", ""), timeouts=CLOSED)
 GIVEN = steps("given", ("a", ""), retry=ONCE, compensation_retry=ONCE)
 GIVEN_BY_TWO = steps("two", ("p !", ""), ("y >", "p"), ("l ?", "p"), retry=ONCE)
+LEAP = steps("leap", ("p !", ""), ("z >", "p"), retry=ONCE)
 LATE = Bounds(deadline=LATER)
 
 
@@ -187,13 +188,13 @@ KINDS: tuple[Shape, ...] = (
         LINEAR,
         replace(FEW, holds=True, attempts=2, timeouts=True, revoke=True),
     ),
-    Shape("holds, pivot", PIVOT, replace(FEW, holds=True, attempts=2, timeouts=True)),
+    Shape("holds, pivot", LEAP, replace(FEW, holds=True, attempts=2, timeouts=True)),
     Shape("holds, timed", TIMED, replace(FEW, holds=True, attempts=2, timeouts=True)),
     Shape("holds, two timed", TWO_TIMED, replace(FEW, holds=True, cancel=False)),
     Shape(
         "hand-offs",
         handing_off(),
-        replace(FEW, holds=True),
+        FEW,
         handoffs={"agent.a": (called(),), "agent.h": (called(),)},
     ),
     Shape(
@@ -221,7 +222,7 @@ KINDS: tuple[Shape, ...] = (
         Shape(
             f"an output of {len(saga.last)}, {then}",
             saga,
-            replace(FEW, attempts=2, holds=saga is GIVEN, people=then == "retry"),
+            replace(FEW, attempts=2, holds=saga is GIVEN, people=saga is GIVEN),
             bounds=Bounds(on_rejection=then),
             checks=Judged(),
             results=dict.fromkeys(saga.last, QUALITY),

@@ -207,21 +207,14 @@ def nonsense(definition: Definition, task: Task, seen: Witness) -> Iterator[i.In
     yield i.DispatchLost(NOW, "nobody", Phase.ACTION, 1, 0)
     yield i.RetryStuck(NOW, "somebody", "", "nobody")
     yield i.Settle(NOW, "nobody", "happened", "somebody", "")
-    yield i.Approval(NOW, "nobody", True, "somebody", "")
-    yield i.SignalSent(NOW, "nothing", "s1")
-    yield i.ChildEnded(NOW, "nobody", 1, "succeeded")
-    yield i.Guarded(NOW, "nobody", "budget-spent", "")
     yield i.Submit(NOW)
+    yield i.Approval(NOW, "nobody", True, "somebody", "")
+    yield i.ChildEnded(NOW, "nobody", 1, "succeeded")
     for name, known in seen.items():
         kind = definition.steps[name].kind
-        if kind == "child":
-            yield i.ChildEnded(NOW, name, 0, "succeeded")
-            yield i.ChildEnded(NOW, name, known.actions + 1, "compensated")
         if kind != "action":
-            yield from _answers_of_agents(name)
+            yield from _nonsense_of_other_kind(name, kind, known)
             continue
-        yield i.Approval(NOW, name, True, "somebody", "")
-        yield i.ChildEnded(NOW, name, 1, "succeeded")
         for phase, latest in (
             (Phase.ACTION, known.actions),
             (Phase.COMPENSATION, known.compensations),
@@ -235,8 +228,13 @@ def nonsense(definition: Definition, task: Task, seen: Witness) -> Iterator[i.In
             yield i.DispatchLost(NOW, name, phase, latest + 1, 0)
 
 
-def _answers_of_agents(name: str) -> Iterator[i.Input]:
-    """To something that no agent was asked for."""
+def _nonsense_of_other_kind(name: str, kind: str, known: Seen) -> Iterator[i.Input]:
+    """Answers of agents that were not asked, and news of children that there are not."""
+    yield i.SignalSent(NOW, "nothing", "s1")
+    yield i.Guarded(NOW, "nobody", "budget-spent", "")
+    attempt = known.actions + 1 if kind == "child" else 1
+    yield i.ChildEnded(NOW, name, 0, "succeeded")
+    yield i.ChildEnded(NOW, name, attempt, "compensated")
     for phase in Phase:
         yield i.Succeeded(NOW, name, phase, 1)
         yield i.Failed(NOW, name, phase, 1, 0, _FAULT, False, True)

@@ -139,7 +139,7 @@ def _any(kind: type[e.Event]) -> st.SearchStrategy[e.Event]:
     return st.builds(kind, **{name: _fields[hint] for name, hint in hints.items()})
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=150, deadline=None)
 @given(_tasks)
 def test_any_state_survives_its_json(task: Task) -> None:
     assert decode_task(task.status.value, task.version, encode_task(task)) == task

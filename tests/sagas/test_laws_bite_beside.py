@@ -267,7 +267,9 @@ def test_a_fault_in_the_machine_breaks_the_one_law_that_is_asked(
     law: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(laws, "LAWS", (getattr(laws, law),))
+    asked = getattr(laws, law)
+    monkeypatch.setattr(laws, "LAWS", (asked,))
+    monkeypatch.setattr(laws, "LAWS_OF_SILENCE", {asked} & set(laws.LAWS_OF_SILENCE))
     monkeypatch.setattr(module, name, fault)
     with pytest.raises(LawBroken, match=f"{law}: "):
         Search(shape_named(shape)).run()
@@ -309,6 +311,7 @@ def test_what_really_becomes_of_children_is_found_without_any_law(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(laws, "LAWS", ())
+    monkeypatch.setattr(laws, "LAWS_OF_SILENCE", ())
     monkeypatch.setattr(module, name, fault)
     with pytest.raises(LawBroken, match=wrong):
         Search(shape_named(shape)).run()
