@@ -107,8 +107,9 @@ def _unstorable(result: Any, *inputs: Any) -> EventData | None:
 
 def _too_large(sizes: list[int]) -> str:
     return (
-        f"{max(sizes)} bytes of JSON at most in one value, {sum(sizes[1:])} in all inputs; taken are "
-        f"{INPUT_MAX_BYTES} and {HANDOFF_MAX_BYTES}; keep it elsewhere and return a reference"
+        f"{max(sizes)} bytes of JSON in its largest value, {sum(sizes[1:])} in all inputs; "
+        f"taken are {INPUT_MAX_BYTES} and {HANDOFF_MAX_BYTES}; keep it elsewhere and return a "
+        "reference"
     )
 
 
