@@ -41,8 +41,8 @@ class Agent:
     def action(self, name: str, *, tools: Sequence[Function] | None = None) -> Callable[[F], F]:
         """Declare the handler of an action: `(ctx, input) -> result`.
 
-        With `tools` (an empty list will do) it has a journal: `ctx.call`, `ctx.checkpoint`,
-        `ctx.restore` and `ctx.note`.
+        With `tools` (an empty list, if it calls none) it has a journal: `ctx.call`,
+        `ctx.checkpoint`, `ctx.restore` and `ctx.note`.
         """
         return self._declare(name, "action", tools)
 

@@ -122,8 +122,8 @@ class Context(AttemptFacts):
         calls, with the same arguments. One whose place may change (in a branch that runs beside
         others and makes several calls) needs a `key` of its own.
 
-        Raises ToolFailed when the tool failed, and may be caught. Superseded and Halted end the
-        attempt even if they are caught.
+        Raises ToolFailed, which may be caught, when the tool failed, or a person rejected the call
+        (`kind` is "GateRejected"). Superseded and Halted end the attempt even if they are caught.
         """
         return await self._calls().call(tool, args, kwargs, key)
 
@@ -167,6 +167,6 @@ class Context(AttemptFacts):
         if self.calls is None:
             raise DeclarationError(
                 f"the {self.phase} has no journal; declare its tools: tools=[…] at its decorator "
-                "(an empty list will do)"
+                "(an empty list, if it calls none)"
             )
         return self.calls

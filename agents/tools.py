@@ -161,7 +161,8 @@ class Tool:
         check: for recovery="check": `(call, *arguments)` -> Happened(result), DID_NOT_HAPPEN or
             CANNOT_TELL; sync or async.
         sensitive: a coordinator must give leave, right before each run.
-        requires_approval: as sensitive, and a person must approve this very call.
+        requires_approval: as sensitive, and a person must approve this very call. Meanwhile the
+            attempt runs: give its step a `start_to_close` that leaves the person time.
         redeems: the tool, or what it calls, redeems `call.token`; by default that is done here,
             right before the run.
         model: it calls a language model; it should return `Metered`.

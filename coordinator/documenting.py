@@ -165,7 +165,7 @@ def digest_of(value: Any) -> str:
 
 def unknown_collection(name: str) -> Refusal:
     return Refusal(
-        f"there is no collection {name!r}; register it with document.collection first", 404
+        f"there is no collection {name!r}; register it first (headway document collection)", 404
     )
 
 

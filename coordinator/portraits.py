@@ -112,7 +112,8 @@ def _waiting_for(
         case "wait":
             return f"signal {step.waits_for!r}"
         case "sleep":
-            return f"the time, until {_moment(wakes_at(step, state) or 0)}"
+            woken = datetime.fromtimestamp((wakes_at(step, state) or 0) / 1000, UTC)
+            return f"the time, until {woken:%Y-%m-%d %H:%M:%SZ}"
         case "child":
             return f"task {child}"
         case _:

@@ -36,8 +36,9 @@ class Step:
         timeouts: limits of each attempt, and of the whole. An approval, a wait and a child know
             `schedule_to_close` only.
         kind: what the step is; see the module.
-        when: a condition on `input` and `results` in the Common Expression Language; where it is
-            false, the step is skipped.
+        when: a condition on `input` and `results` (of the steps before) in the Common Expression
+            Language; where it is false, the step is skipped. A skipped step has no result: ask
+            `has(results.name)` first.
         input: what the step's agent or child gets instead of the task's input; None is the task's.
         signal: the name of the signal that a wait is for; its own name if empty.
         seconds: how long a sleep takes.

@@ -219,7 +219,7 @@ async def test_what_was_written_cannot_be_rewritten(place, notes, change):
 
 
 async def test_what_is_not_there_is_said_in_words(docs, notes):
-    absent = "there is no collection 'absent'; register it with document.collection first"
+    absent = "there is no collection 'absent'; register it first (headway document collection)"
     missing = f"there is no document 'a' in collection '{notes}'"
     for asking, words in (
         (docs.get("absent", "a"), absent),
