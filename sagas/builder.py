@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields as fields_of
 from typing import Any
 
 from headway.sagas.definition import Definition, define
@@ -53,7 +54,7 @@ class Saga:
         when: str = "",
     ) -> Saga:
         """A person's word. After `timeout` seconds without it the `default` counts, or it fails."""
-        limits = _at_most(timeout)
+        limits = _at_most(name, timeout)
         return self._add(name, after, kind="approval", timeouts=limits, default=default, when=when)
 
     def wait(
@@ -66,7 +67,7 @@ class Saga:
         when: str = "",
     ) -> Saga:
         """A signal, named like the step unless `signal` is given; what it brings is the result."""
-        limits = _at_most(timeout)
+        limits = _at_most(name, timeout)
         return self._add(name, after, kind="wait", signal=signal, timeouts=limits, when=when)
 
     def sleep(
@@ -74,7 +75,7 @@ class Saga:
     ) -> Saga:
         """Nothing, for so long."""
         return self._add(
-            name, after, kind="sleep", seconds=seconds, timeouts=_at_most(None), when=when
+            name, after, kind="sleep", seconds=seconds, timeouts=_at_most(name, None), when=when
         )
 
     def child(
@@ -97,7 +98,7 @@ class Saga:
             saga=saga,
             saga_version=version,
             input=input,
-            timeouts=_at_most(timeout),
+            timeouts=_at_most(name, timeout),
             **policies,
         )
 
@@ -109,16 +110,26 @@ class Saga:
         return define(self.name, self.version, tuple(self._steps), self.input_schema)
 
     def _add(self, name: str, after: str | Sequence[str], **fields: Any) -> Saga:
+        where = f"step {name!r} of saga {self.name!r}"
+        known = [each.name for each in fields_of(Step)]
+        strange = [given for given in fields if given not in known]
+        if strange:
+            raise DefinitionError(
+                f"{where} has no field {strange[0]!r}; the fields are {', '.join(known)}"
+            )
         try:
             following = (after,) if isinstance(after, str) else tuple(after)
             self._steps.append(Step(name, after=following, **fields))
         except TypeError as error:
-            raise DefinitionError(f"step {name!r} of saga {self.name!r}: {error}") from error
+            raise DefinitionError(f"{where}: {error}") from error
         return self
 
 
-def _at_most(seconds: float | None) -> Timeouts:
-    return Timeouts(start_to_close=None, schedule_to_close=seconds)
+def _at_most(step: str, seconds: float | None) -> Timeouts:
+    try:
+        return Timeouts(start_to_close=None, schedule_to_close=seconds)
+    except DefinitionError as error:
+        raise DefinitionError(f"step {step!r}: timeout: {error}") from error
 
 
 def _schema_of(saga: str, described: Any) -> dict[str, Any] | None:
