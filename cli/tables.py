@@ -18,6 +18,7 @@ from headway.agents.document_views import (
 )
 from headway.agents.manifest import Manifest
 from headway.agents.views import (
+    PARKED,
     AgentList,
     History,
     HistoryEntry,
@@ -60,7 +61,7 @@ def task(view: TaskView) -> RenderableType:
         parts.append(labelled("attributes", named))
     if view.manifest is not None:
         parts += _manifest(view.manifest, view.usage or UsageView())
-    parts.append(_steps(view.steps))
+    parts.append(_steps(view))
     if view.actions:
         parts.append(Text("open to you:", style="dim"))
         parts += [
@@ -238,12 +239,24 @@ def _offers(action: str, view: TaskView) -> Iterator[str]:
             if step.kind == "approval" and step.waiting_for:
                 yield offer(action, view.task, step=step.name)
     else:
-        yield offer(action, view.task)
+        yield offer(action, view.task, step=_stuck(view.steps))
 
 
-def _steps(steps: Iterable[StepView]) -> Table:
+def _stuck(steps: Iterable[StepView]) -> str:
+    """The one step that keeps a parked task from going on; "" if there are several, or none."""
+    undone = [step.name for step in steps if step.status == "failed_to_compensate"]
+    open_ = [
+        step.name
+        for step in steps
+        if step.status in {"unknown", "failed"} or step.next_attempt_at is not None
+    ]
+    names = undone or open_
+    return names[0] if len(names) == 1 else ""
+
+
+def _steps(view: TaskView) -> Table:
     table = table_of("step", "kind", "action", "status", "attempt", "remarks")
-    for step in steps:
+    for step in view.steps:
         undoing = step.phase == "compensation" and step.compensation is not None
         table.add_row(
             Text(step.name),
@@ -251,12 +264,12 @@ def _steps(steps: Iterable[StepView]) -> Table:
             Text(str(step.compensation) if undoing else step.action),
             status_text(step.status),
             Text(str(step.attempt) if step.attempt else "", justify="right"),
-            Text(_remarks(step)),
+            Text(_remarks(step, parked=view.status in PARKED)),
         )
     return table
 
 
-def _remarks(step: StepView) -> str:
+def _remarks(step: StepView, *, parked: bool) -> str:
     remarks = []
     if step.error is not None:
         remarks.append(f"{step.error.type}: {step.error.message}")
@@ -266,7 +279,7 @@ def _remarks(step: StepView) -> str:
         remarks.append(f"task {step.child}")
     if step.progress is not None:
         remarks.append(f"progress {orjson.dumps(step.progress).decode()}")
-    if step.next_attempt_at is not None:
+    if step.next_attempt_at is not None and not parked:
         remarks.append(f"next attempt {moment(step.next_attempt_at)}")
     return cut("; ".join(remarks), REASON_CHARACTERS_MAX)
 

@@ -26,7 +26,7 @@ def journal(entries: Iterable[Entry]) -> RenderableType:
             Text("" if entry.usage is None else str(entry.usage.tokens), justify="right"),
             Text(f"{entry.took_ms / 1000:.3f} s" if entry.took_ms else "", justify="right"),
             Text(printable(entry.by)),
-            Text(cut(entry.reason, REASON_CHARACTERS_MAX)),
+            Text(cut(_reason(entry), REASON_CHARACTERS_MAX)),
         )
     return table
 
@@ -37,3 +37,14 @@ def act(entry: AuditEntry) -> RenderableType:
     words = [entry.kind, printable(entry.what), f"by {printable(entry.who)}" if entry.who else ""]
     line = Text(f"{moment(entry.at)}  {place}  {'  '.join(filter(None, words))}")
     return line.append(f"  {cut(entry.reason, REASON_CHARACTERS_MAX)}" if entry.reason else "")
+
+
+def _reason(entry: Entry) -> str:
+    """Why a person wrote it, a note, how a call failed, or why a call may be run again."""
+    match entry.kind, entry.data:
+        case ("note" | "void", str(words)) if not entry.reason:
+            return words
+        case "failure", {"type": str(kind), "message": str(why)}:
+            return f"{kind}: {why}"
+        case _:
+            return entry.reason

@@ -7,6 +7,7 @@ from io import StringIO
 from uuid import UUID
 
 from headway.agents.auditing import AuditEntry
+from headway.agents.entries import Entry
 from headway.agents.manifest import Manifest
 from headway.agents.views import (
     AgentList,
@@ -75,10 +76,25 @@ def test_a_task_shows_its_steps_its_reason_and_what_is_open_to_a_person() -> Non
         "payments.refund",
         "failed to compensate",
         "waits for payments",
-        f"headway retry {TASK}",
-        f"headway settle {TASK} STEP happened|did-not-happen",
+        f"headway retry {TASK} charge",
+        f"headway settle {TASK} charge happened|did-not-happen",
     ):
         assert expected in shown
+
+
+def test_a_parked_task_shows_no_next_attempt_and_names_no_step_if_several_are_stuck() -> None:
+    stuck = [
+        StepView(name=name, action=f"x.{name}", status=status, attempt=2, phase="action")
+        for name, status in (("a", "unknown"), ("b", "scheduled"))
+    ]
+    stuck[1].next_attempt_at = AT
+    shown = text_of(tables.task(task(steps=stuck)))
+    assert "next attempt" not in shown
+    assert f"headway settle {TASK} STEP happened|did-not-happen" in shown
+    shown = text_of(tables.task(task(steps=stuck[1:])))
+    assert f"headway settle {TASK} b happened|did-not-happen" in shown
+    running = text_of(tables.task(task(steps=stuck, status="running", actions=[])))
+    assert "next attempt 2026-01-02 03:04:05Z" in running
 
 
 def test_what_an_agent_said_is_shown_as_it_is_and_not_as_markup() -> None:
@@ -185,6 +201,33 @@ def test_steps_that_are_stuck_together_are_retried_together() -> None:
     assert f"headway retry {TASK}\n" in shown.replace(" \n", "\n")
     assert f"headway settle {TASK} STEP happened|did-not-happen" in shown
     assert offer("retry", TASK, step="a") == f"headway retry {TASK} a"
+
+
+def test_a_journal_tells_notes_and_failures_but_not_what_was_passed() -> None:
+    entries = [
+        Entry(seq=1, epoch=1, at=AT, kind="note", data="about\nto pay"),
+        Entry(seq=2, epoch=1, at=AT, kind="intent", key="pay#1", tool="pay", data={"card": "4711"}),
+        Entry(
+            seq=3,
+            epoch=1,
+            at=AT,
+            kind="failure",
+            key="pay#1",
+            tool="pay",
+            data={"type": "GateRejected", "message": "rejected by ann: no budget"},
+        ),
+        Entry(seq=4, epoch=2, at=AT, kind="void", data="it only reads"),
+        Entry(seq=5, epoch=2, at=AT, kind="void", by="ann", reason="asked the bank"),
+    ]
+    shown = text_of(traces.journal(entries))
+    for words in (
+        "about to pay",
+        "GateRejected: rejected by ann: no budget",
+        "it only reads",
+        "asked the bank",
+    ):
+        assert words in shown
+    assert "4711" not in shown
 
 
 def test_an_act_is_one_line_with_who_and_why() -> None:
