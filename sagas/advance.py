@@ -64,7 +64,7 @@ def _forward(progress: Progress, at: int) -> bool:
 
     Agents and children are asked last: what is sent cannot be made unsent when a condition fails.
     """
-    held, active = progress.task.beside.hold is not None, False
+    held, active = bool(progress.task.beside.holds), False
     to_send: list[Step] = []
     for name, step in progress.definition.steps.items():
         state = progress.task.steps[name]
@@ -90,8 +90,13 @@ def _forward(progress: Progress, at: int) -> bool:
 
 
 def _is_wanted(progress: Progress, step: Step, at: int) -> bool:
-    """Whether a step's condition holds; if not, it is skipped or, if nobody can tell, failed."""
-    verdict = progress.checks.when(step.when, results_of(progress.task))
+    """Whether a step's condition holds; if not, it is skipped or, if nobody can tell, failed.
+
+    It sees what is there for certain: the results of the steps that it comes after.
+    """
+    before = progress.definition.ancestors[step.name]
+    results = {name: it for name, it in results_of(progress.task).items() if name in before}
+    verdict = progress.checks.when(step.when, results)
     if isinstance(verdict, Failure):
         progress.record(e.ConditionFailed(at, step.name, verdict))
         return False
@@ -112,15 +117,15 @@ def _begin(progress: Progress, step: Step, at: int) -> None:
 
 def _came_to_rest(progress: Progress, at: int) -> bool:
     """Nothing is going on: park or succeed. False: it goes on after all."""
-    held, blocked = progress.task.beside.hold, stuck(progress.task)
-    if held is not None:
-        progress.record(e.TaskParked(at, held.reason))
-        return True
+    reasons = [hold.reason for hold in progress.task.beside.holds]
+    blocked = stuck(progress.task)
     if blocked:
         why = "; ".join(_why(progress.task, name) for name in blocked)
-        progress.record(e.TaskParked(at, f"past the point of no return: {why}"))
-        return True
-    return finish(progress, at)
+        reasons.append(f"past the point of no return: {why}")
+    if not reasons:
+        return finish(progress, at)
+    progress.record(e.TaskParked(at, "; ".join(reasons)))
+    return True
 
 
 def _is_ready(step: Step, known: dict[str, StepState]) -> bool:

@@ -82,8 +82,8 @@ def guarded(progress: Progress, happened: i.Guarded) -> None:
 
 
 def hold(progress: Progress, at: int, kind: str, reason: str, step: str = "") -> None:
-    """Begin nothing new, unless that is so already."""
-    if progress.task.beside.hold is None:
+    """Begin nothing new until a person has looked at this step, or at the whole task."""
+    if all(held.step != step for held in progress.task.beside.holds):
         progress.record(e.TaskHeld(at, kind, reason, step))
 
 
@@ -101,7 +101,7 @@ def time_out(progress: Progress, step: str, timeout: str, at: int, jitter: float
 def tick(progress: Progress, happened: i.Tick) -> None:
     """Give up what has run out of time, wake what slept; what is due again is dispatched by
     `advance`."""
-    at, held = happened.at, progress.task.beside.hold is not None
+    at, held = happened.at, bool(progress.task.beside.holds)
     if progress.task.ended or progress.task.parked:
         return
     for name, step in progress.definition.steps.items():
@@ -236,8 +236,7 @@ def _after(progress: Progress, name: str, ending: _Ending) -> tuple[StepStatus, 
 
 def _is_held_for(progress: Progress, step: str) -> bool:
     """Whether a person is to look at this very step before it is tried again, or given up."""
-    hold = progress.task.beside.hold
-    return hold is not None and hold.step == step
+    return any(held.step == step for held in progress.task.beside.holds)
 
 
 __all__ = [

@@ -14,7 +14,8 @@ from headway.sagas.task import Failure, StepStatus, Task
 
 class Checks(Protocol):
     def when(self, expression: str, results: Mapping[str, Any], /) -> bool | Failure:
-        """Whether a condition holds, given the results by step; a Failure if nobody can tell."""
+        """Whether a condition holds, given the results by step of the steps before; a Failure if
+        nobody can tell."""
 
     def rejected(self, output: Any, /) -> str:
         """Why the output is not accepted; "" if it is."""

@@ -43,6 +43,11 @@ class Hold:
     step: str = ""
     since: int = 0
 
+    @property
+    def is_of_output(self) -> bool:
+        """Whether it is for an output that was not accepted; an agent may use any word as kind."""
+        return self.kind == OUTPUT and not self.step
+
 
 @dataclass(frozen=True, slots=True)
 class Signal:
@@ -66,7 +71,7 @@ class Circumstances(NamedTuple):
 
     Attributes:
         bounds: of its manifest.
-        hold: why it is, or is about to be, parked although no step is stuck.
+        holds: why it is, or is about to be, parked although no step is stuck; oldest first.
         plan: steps that its own steps appended.
         trail: signatures of the last hand-offs, for the loop breaker.
         signals: those that came and were not taken; oldest first.
@@ -79,7 +84,7 @@ class Circumstances(NamedTuple):
     """
 
     bounds: Bounds | None = None
-    hold: Hold | None = None
+    holds: tuple[Hold, ...] = ()
     plan: tuple[Appended, ...] = ()
     trail: tuple[str, ...] = ()
     signals: tuple[Signal, ...] = ()
@@ -89,6 +94,15 @@ class Circumstances(NamedTuple):
     accepted: bool = False
     overdue: bool = False
     child: bool = False
+
+    @property
+    def hold(self) -> Hold | None:
+        """What a person is to look at first."""
+        return self.holds[0] if self.holds else None
+
+    @property
+    def why_held(self) -> str:
+        return "; ".join(hold.reason for hold in self.holds)
 
 
 ORDINARY = Circumstances()

@@ -31,7 +31,7 @@ def due(definition: Definition, task: Task, checked_at: int = 0) -> int | None:
     times = [
         time
         for name, state in task.steps.items()
-        if state.dispatched_at or (state.retry_at and beside.hold is None)
+        if state.dispatched_at or (state.retry_at and not beside.holds)
         for time in _times(definition.steps[name], state, checked_at)
     ]
     deadline = _deadline(task)
@@ -45,7 +45,7 @@ def _deadline(task: Task) -> int | None:
     beside = task.beside
     if beside.bounds is None or not beside.bounds.deadline or beside.overdue:
         return None
-    if task.status is not TaskStatus.RUNNING or beside.hold is not None:
+    if task.status is not TaskStatus.RUNNING or beside.holds:
         return None
     return beside.bounds.deadline
 
@@ -65,7 +65,7 @@ def clock_due(definition: Definition, task: Task, at: int) -> bool:
     """Whether a retry or a timeout of this task is due; a dispatch's check does not count."""
     if task.ended or task.parked:
         return False
-    held = task.beside.hold is not None
+    held = bool(task.beside.holds)
     return overdue(task, at) or any(
         (0 < state.retry_at <= at and not held)
         or (wakes_at(definition.steps[name], state) or at + 1) <= at

@@ -263,12 +263,14 @@ class TaskFailedToCompensate:
 
 @dataclass(frozen=True, slots=True)
 class TaskResumed:
-    """A parked task goes on. `steps` get another series of attempts; a hold ends."""
+    """A parked task goes on. `steps` get another series of attempts; what it was held for ends, or
+    what it was held for because of `step`."""
 
     at: int
     reason: str
     by: str = ""
     steps: tuple[str, ...] = ()
+    step: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 import orjson
 from headway.sagas import events as e
-from headway.sagas.attempts import hold
 from headway.sagas.circumstances import Appended, Bounds
 from headway.sagas.errors import DefinitionError
 from headway.sagas.loops import TRAIL_MAX, repeating
@@ -32,25 +31,18 @@ def hand_off(progress: Progress, by: str, wanted: tuple[Step, ...], at: int) -> 
         appended = tuple(Appended(by, step) for step in steps)
         planned(progress.definition, task.beside.plan + appended)
     except DefinitionError as error:
-        _refused(progress, at, f"step {by!r} hands off, refused: {error}", by)
+        why = f"step {by!r} hands off, refused: {error}"
+        progress.record(e.TaskHeld(at, HANDOFF_REFUSED, why, by))
         return
     trail = list(task.beside.trail)
     looped = ""
-    for step in steps:
-        trail.append(_signature(step))
+    for signature in dict.fromkeys(_signature(step) for step in steps):  # side by side is no loop
+        trail.append(signature)
         looped = looped or repeating(trail)
     progress.record(e.StepsAppended(at, by, steps, tuple(trail[-TRAIL_MAX:])))
     if looped:
-        hold(progress, at, LOOP_DETECTED, f"hand-offs go round in a loop: {looped}", by)
-
-
-def _refused(progress: Progress, at: int, reason: str, by: str) -> None:
-    """Nothing else tells of what is not done: it is also told of a task that is held already."""
-    held = progress.task.beside.hold
-    if held is None:
-        hold(progress, at, HANDOFF_REFUSED, reason, by)
-    else:
-        progress.record(e.TaskHeld(at, held.kind, f"{held.reason}; {reason}", held.step))
+        why = f"hand-offs go round in a loop: {looped}"
+        progress.record(e.TaskHeld(at, LOOP_DETECTED, why, by))
 
 
 def _check_bounds(bounds: Bounds | None, steps: Iterable[Step], already: int) -> None:

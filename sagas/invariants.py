@@ -36,7 +36,7 @@ def violations(definition: Definition, task: Task) -> list[str]:
         ]
     elif not active and task.version > 0:
         found.append(f"nothing is outstanding and no timer is set in a task that is {task.status}")
-    if task.beside.hold is not None and task.status not in (TaskStatus.RUNNING, TaskStatus.PARKED):
+    if task.beside.holds and task.status not in (TaskStatus.RUNNING, TaskStatus.PARKED):
         found.append(f"held though it is {task.status}")
     found += _ended_wrongly(definition, task)
     for name, state in task.steps.items():
@@ -54,7 +54,7 @@ def violations(definition: Definition, task: Task) -> list[str]:
 def _may_rest(definition: Definition, task: Task, name: str) -> bool:
     """Whether a step of a task that was parked by a hold may be active: it is due once that ends,
     or waits for something that no agent does."""
-    if task.status is not TaskStatus.PARKED or task.beside.hold is None:
+    if task.status is not TaskStatus.PARKED or not task.beside.holds:
         return False
     waits = definition.steps[name].kind in ("approval", "wait", "sleep")
     return waits or task.steps[name].retry_at > 0

@@ -6,29 +6,33 @@ from dataclasses import replace
 
 from headway.sagas import events as e
 from headway.sagas import inputs as i
-from headway.sagas.circumstances import OUTPUT, Hold
+from headway.sagas.circumstances import Hold
 from headway.sagas.progress import Progress
 from headway.sagas.recovery import stuck
 from headway.sagas.task import StepStatus, Task, TaskStatus
 
 
 def retry_stuck(progress: Progress, happened: i.RetryStuck) -> None:
-    """Give the stuck step, or all of them, another series of attempts."""
+    """Give the stuck step, or all of them, another series of attempts; end what the task is held
+    for, or what it is held for because of this step."""
     task, held, step = progress.task, progress.task.beside.hold, happened.step
     resumed = e.TaskResumed(happened.at, happened.reason, happened.by)
     if not task.parked or held is None:
         names = _stuck_steps(progress, step)
         if names:
             progress.record(replace(resumed, steps=names))
-    elif held.kind == OUTPUT and held.since == happened.at:
+    elif held.is_of_output and held.since == happened.at:
         progress.refuse("the output was rejected only when this was asked: look at it first")
-    elif step is None or step == held.step:
-        again = tuple(name for name in _kept_waiting(task) if step in (None, name))
-        progress.record(replace(resumed, steps=again))
-    elif held.kind == OUTPUT:
+    elif step is None:
+        progress.record(replace(resumed, steps=_kept_waiting(task)))
+    elif any(hold.step == step for hold in task.beside.holds):
+        again = (step,) if step in _kept_waiting(task) else ()
+        progress.record(replace(resumed, steps=again, step=step))
+    elif held.is_of_output:
         _do_again(progress, happened, held, resumed)
     else:
-        instead = f", or retry {held.step!r}" if held.step else ""
+        known = ", ".join(repr(hold.step) for hold in task.beside.holds if hold.step)
+        instead = f", or retry {known}" if known else ""
         progress.refuse(f"step {step!r} is not what the task is held for; resume it{instead}")
 
 
@@ -91,8 +95,8 @@ def _stuck_steps(progress: Progress, step: str | None) -> tuple[str, ...]:
     names = stuck(task)
     if step is None:
         return names
-    held = task.beside.hold
-    if held is not None and held.step == step and task.steps[step].retry_at:
+    held_for = any(hold.step == step for hold in task.beside.holds)
+    if held_for and task.steps[step].retry_at:
         return (step,)
     if step not in names:
         known = ", ".join(names) or "none"

@@ -8,7 +8,6 @@ from typing import Any, assert_never
 from headway.sagas import events as e
 from headway.sagas.circumstances import (
     DEADLINE,
-    OUTPUT,
     Appended,
     Circumstances,
     Hold,
@@ -226,16 +225,15 @@ def _resumed(task: Task, event: e.TaskResumed) -> Task:
         version=task.version + 1,
         steps=steps,
         reason=task.cause,
-        beside=_let_go(task.beside),
+        beside=_let_go(task.beside, event.step) if task.beside.holds else task.beside,
     )
 
 
-def _let_go(beside: Circumstances) -> Circumstances:
-    """A person ends the hold; the loop breaker counts anew."""
-    if beside.hold is None:
-        return beside
-    accepted = beside.accepted or beside.hold.kind == OUTPUT
-    return beside._replace(hold=None, trail=(), accepted=accepted)
+def _let_go(beside: Circumstances, step: str) -> Circumstances:
+    """A person ends the holds for this step, or all of them; the loop breaker counts anew."""
+    left = tuple(hold for hold in beside.holds if step and hold.step != step)
+    accepted = beside.accepted or any(hold.is_of_output for hold in beside.holds)
+    return beside._replace(holds=left, trail=(), accepted=accepted)
 
 
 def _recovering(task: Task, event: e.RecoveryStarted) -> Task:
@@ -255,7 +253,7 @@ def _recovering(task: Task, event: e.RecoveryStarted) -> Task:
         event.reason,
         task.incident,
         event.reason,
-        task.beside if task.beside.hold is None else task.beside._replace(hold=None),
+        task.beside._replace(holds=()) if task.beside.holds else task.beside,
     )
 
 
@@ -299,9 +297,10 @@ def _settled(task: Task, event: e.StepSettled) -> Task:
         **_AT_REST,
     )
     resumed = TaskStatus.RUNNING if task.status is TaskStatus.PARKED else TaskStatus.COMPENSATING
-    beside, hold = task.beside, task.beside.hold
-    if hold is not None and hold.step == event.step:
-        beside = beside._replace(hold=None)
+    beside = task.beside
+    if beside.holds:
+        left = tuple(hold for hold in beside.holds if hold.step != event.step)
+        beside = beside._replace(holds=left)
     return _step(task, event.step, state)._replace(status=resumed, beside=beside)
 
 
@@ -332,8 +331,9 @@ def _beside(
             steps = {**steps, **dict.fromkeys((step.name for step in event.steps), UNTOUCHED)}
         case e.TaskHeld():
             hold = Hold(event.kind, event.reason, event.step, event.at)
-            overdue = beside.overdue or event.kind == DEADLINE
-            beside, reason = beside._replace(hold=hold, overdue=overdue), event.reason
+            overdue = beside.overdue or (event.kind == DEADLINE and not event.step)
+            beside = beside._replace(holds=(*beside.holds, hold), overdue=overdue)
+            reason = beside.why_held
         case _:
             assert_never(event)
     return task._replace(version=task.version + 1, steps=steps, reason=reason, beside=beside)

@@ -74,6 +74,6 @@ def _late_success(progress: Progress, happened: i.Succeeded) -> None:
 
 def _resume(progress: Progress, happened: i.Succeeded) -> None:
     """A parked task goes on when what it was parked for turns out to have succeeded."""
-    if progress.task.parked and progress.task.beside.hold is None:
+    if progress.task.parked and not progress.task.beside.holds:
         reason = f"step {happened.step!r}: its {happened.phase} succeeded after all"
         progress.record(e.TaskResumed(happened.at, reason))

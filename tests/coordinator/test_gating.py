@@ -133,7 +133,9 @@ def test_a_step_that_is_not_there_has_no_calls():
 
 
 def test_a_task_that_is_held_has_no_calls():
-    held = PAYING._replace(beside=ORDINARY._replace(hold=Hold("LoopDetected", "round and round")))
+    held = PAYING._replace(
+        beside=ORDINARY._replace(holds=(Hold("LoopDetected", "round and round"),))
+    )
     assert refusal(request(), held) == (
         409,
         "gate-closed",
@@ -297,7 +299,9 @@ def view(status: str, **changes) -> GateView:
 
 
 def test_a_call_that_waits_can_be_decided_though_its_task_is_held():
-    held = PAYING._replace(beside=ORDINARY._replace(hold=Hold("LoopDetected", "round and round")))
+    held = PAYING._replace(
+        beside=ORDINARY._replace(holds=(Hold("LoopDetected", "round and round"),))
+    )
     gating.check_decision(PAYING, view("waiting"))
     gating.check_decision(held, view("waiting"))
 

@@ -17,6 +17,7 @@ from headway.coordinator.records import Change, Loaded, NewTask
 from headway.coordinator.store import Store
 from headway.sagas import Phase, Saga, transition
 from headway.sagas import inputs as i
+from headway.sagas.attempts import CLAIMS_MAX
 from headway.sagas.codec import decode_event, encode_task
 from headway.sagas.deadlines import due
 from headway.sagas.replay import replay
@@ -152,11 +153,11 @@ async def test_racing_batches_over_the_same_tasks_never_deadlock_and_lose_nothin
                         ),
                     )
                     for task in batch
-                    if loaded[task].task.steps["a"].claims < 5
+                    if loaded[task].task.steps["a"].claims < CLAIMS_MAX
                 ]
             )
             for task in batch:
-                wins[task] += task not in lost and loaded[task].task.steps["a"].claims < 5
+                wins[task] += task not in lost and loaded[task].task.steps["a"].claims < CLAIMS_MAX
 
     await asyncio.gather(race(store), race(store), race(other), race(other))
     final = await store.load(list(wins))

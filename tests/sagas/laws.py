@@ -360,8 +360,8 @@ def only_actions_have_an_end_of_all_retrying(taken: Taken) -> Iterator[str]:
         if event.phase is Phase.COMPENSATION and timeout == "schedule_to_close":
             yield f"{event} ends a compensation"
         limit = taken.definition.steps[event.step].timeouts.schedule_to_close
-        holds = (taken.after.beside.hold, taken.before.beside.hold if taken.before else None)
-        if any(hold is not None and hold.step == event.step for hold in holds):
+        holds = taken.after.beside.holds + (taken.before.beside.holds if taken.before else ())
+        if any(hold.step == event.step for hold in holds):
             continue  # it gets another series once a person has looked
         if event.phase is Phase.ACTION and event.retry_at and limit is not None:
             end = taken.after.steps[event.step].scheduled_at + limit * 1000

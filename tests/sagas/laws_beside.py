@@ -84,11 +84,13 @@ def a_held_task_is_parked_once_no_agent_is_at_it(taken: Taken) -> Iterator[str]:
 
 def what_a_guard_stopped_turns_nothing_around(taken: Taken) -> Iterator[str]:
     """Whatever the agent says that was stopped: a person looks first."""
-    if taken.before is None or taken.before.beside.hold is None:
+    happened = taken.happened
+    if taken.before is None or not isinstance(
+        happened, i.Failed | i.TimedOut | i.ClaimAsked | i.DispatchLost
+    ):
         return
-    happened, step = taken.happened, taken.before.beside.hold.step
-    told = isinstance(happened, i.Failed | i.TimedOut | i.ClaimAsked | i.DispatchLost)
-    if told and happened.step == step and turned_around(taken.after):
+    held = any(hold.step == happened.step for hold in taken.before.beside.holds)
+    if held and turned_around(taken.after):
         yield f"{happened} turned it around"
 
 

@@ -220,6 +220,17 @@ def test_to_resume_for_another_reason_is_not_to_accept_what_came_of_it() -> None
     assert story.status == "succeeded"
 
 
+def test_no_word_of_an_agent_has_a_person_accept_an_output_unawares() -> None:
+    """Once known: resuming what an agent had called `output` took any output from then on."""
+    story = judged()
+    story.done("a")
+    story.faulted("b", type="output", retryable=False, hold=True)
+    story.wait(1)
+    story.retry()
+    story.done("b", attempt=2, result="bad")
+    assert (story.status, story.state.reason) == ("parked", NOT_ACCEPTED)
+
+
 class AllBad(Judged):
     def rejected(self, _: Any, /) -> str:
         return "it is bad"

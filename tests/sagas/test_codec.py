@@ -73,7 +73,7 @@ _bounds = st.none() | st.builds(
 _circumstances = st.builds(
     Circumstances,
     _bounds,
-    st.none() | st.builds(Hold, _words, _words, _words, _times),
+    st.lists(st.builds(Hold, _words, _words, _words, _times), max_size=2).map(tuple),
     st.lists(st.builds(Appended, _words, _steps), max_size=2).map(tuple),
     _names,
     st.lists(st.builds(Signal, _words, _words, _json), max_size=2).map(tuple),

@@ -105,6 +105,15 @@ def test_a_step_may_be_skipped_because_one_before_it_was() -> None:
     assert story.status == "succeeded"
 
 
+def test_a_condition_sees_no_result_of_a_step_that_it_does_not_come_after() -> None:
+    """Once known: what became of a step depended on which of two others was faster."""
+    for order in ("ab", "ba"):
+        story = told(Written("race").step("a").step("b").step("c", "b", when="a").define())
+        for name in order:
+            story.done(name, result="yes")
+        assert story.step("c").error == Failure("ConditionError", "nobody can tell")
+
+
 def test_all_steps_but_the_first_may_be_skipped() -> None:
     story = told(Written("all").step("a").step("b", "a", when="a").define())
     story.done("a", result="no")

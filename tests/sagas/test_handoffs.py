@@ -226,6 +226,7 @@ def test_a_refused_hand_off_is_told_of_a_task_that_is_held_already() -> None:
         "step 'a': budget-spent: nothing is left; "
         "step 'a' hands off, refused: the manifest allows 2 steps; there would be 3"
     )
+    assert [hold.kind for hold in story.state.beside.holds] == ["budget-spent", "HandoffRefused"]
 
 
 def handed_on(story: Story, *steps: Step) -> None:
@@ -260,6 +261,12 @@ def test_two_agents_that_hand_off_to_each_other_are_a_loop() -> None:
     assert story.status == "parked"
     assert story.state.reason.startswith("hand-offs go round in a loop: the cycle 'desk.look#")
     assert story.state.reason.endswith("5 times")
+
+
+def test_the_same_hand_off_many_times_side_by_side_is_no_loop() -> None:
+    story = Story(LINEAR)
+    story.done("a", handoff=(to(),) * 9)
+    assert (story.status, len(story.sent)) == ("running", 10)
 
 
 def test_hand_offs_with_other_inputs_are_no_loop() -> None:

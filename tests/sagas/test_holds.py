@@ -205,6 +205,50 @@ def test_resuming_a_held_task_gives_every_step_that_waits_another_series() -> No
     assert story.actions == (Dispatch("y", ACTION, 2, 0), Dispatch("z", ACTION, 2, 0))
 
 
+def two_held() -> Story:
+    story = Story(TWO)
+    story.held("a")
+    story.held("b", no_effect=True)
+    assert story.status == "parked"
+    assert story.state.reason == "step 'a': Tripped: broken; step 'b': Tripped: broken"
+    return story
+
+
+def test_two_steps_that_a_person_must_look_at_are_both_told_and_resumed_together() -> None:
+    story = two_held()
+    story.retry()
+    assert story.actions == (Dispatch("a", ACTION, 2, 0), Dispatch("b", ACTION, 2, 0))
+
+
+def test_settling_one_of_two_held_steps_leaves_the_other_to_a_person() -> None:
+    """Once known: the other one was tried again though nobody had looked at it."""
+    story = two_held()
+    story.happened("a")
+    assert (story.status, story.state.reason) == ("parked", "step 'b': Tripped: broken")
+    assert story.actions == ()
+    story.did_not_happen("b")
+    assert story.actions == (Dispatch("a", COMPENSATION, 1, 0),)
+
+
+def test_retrying_one_of_two_held_steps_leaves_the_other_to_a_person() -> None:
+    story = two_held()
+    story.retry("a")
+    assert (story.status, story.state.reason) == ("parked", "step 'b': Tripped: broken")
+    story.retry("b")
+    assert story.actions == (Dispatch("a", ACTION, 2, 0), Dispatch("b", ACTION, 2, 0))
+
+
+def test_what_is_stuck_is_told_beside_what_is_held() -> None:
+    story = Story(PIVOT)
+    story.done("a")
+    story.done("p")
+    story.rejected("y")
+    story.held("z")
+    assert story.state.reason == (
+        "step 'z': Tripped: broken; past the point of no return: step 'y': Rejected: out of stock"
+    )
+
+
 def test_a_task_that_is_held_but_still_at_work_is_not_resumed() -> None:
     story = Story(TWO)
     story.guarded("a")

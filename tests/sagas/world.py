@@ -66,12 +66,12 @@ def canonical(task: Task) -> Task:
 
 
 def _canonical_beside(beside: Circumstances) -> Circumstances:
-    bounds, hold = beside.bounds, beside.hold
+    bounds = beside.bounds
     if bounds is not None and bounds.deadline:
         bounds = replace(bounds, deadline=LATER)
     return beside._replace(
         bounds=bounds,
-        hold=None if hold is None else replace(hold, reason="because", since=NOW),
+        holds=tuple(replace(hold, reason="because", since=NOW) for hold in beside.holds),
         rejection="because" if beside.rejection else "",
     )
 
