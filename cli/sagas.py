@@ -18,6 +18,7 @@ from headway.cli.failures import BadInput
 from headway.cli.terminal import Terminal, command
 from headway.sagas.builder import Saga
 from headway.sagas.definition import Definition
+from headway.sagas.errors import DefinitionError
 
 PANEL = "Sagas"
 
@@ -70,6 +71,8 @@ def show(
 def definition_from(source: str) -> Definition:
     """The definition in a JSON file, or that of the Saga named by MODULE:NAME."""
     path = Path(source)
+    if path.suffix == ".py":
+        raise BadInput(f"{source} is not JSON; name the saga in it as {path.stem}:NAME")
     if path.is_file() or path.suffix == ".json":
         return _from_file(path)
     module, colon, name = source.partition(":")
@@ -83,6 +86,8 @@ def _from_file(path: Path) -> Definition:
         return Definition.from_json(path.read_bytes())
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from None
+    except DefinitionError as error:
+        raise BadInput(f"{path}: {error}") from None
 
 
 def _from_module(module: str, name: str) -> Definition:

@@ -60,6 +60,7 @@ def give(
         ("saga register json:loads", "json:loads is not a Saga"),
         ("saga register nothing.json", "cannot read nothing.json"),
         ("saga register nothing", "neither a file nor MODULE:NAME"),
+        ("saga register shop.py", "shop.py is not JSON; name the saga in it as shop:NAME"),
         ("coordinator --nats-url nats://x", "set --postgres-url or HEADWAY_POSTGRES_URL"),
     ],
 )
