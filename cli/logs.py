@@ -37,7 +37,7 @@ def journal(
             if terminal.as_json:
                 output.write_json(entry)
             else:
-                entries.append(entry.model_copy(update={"data": None}))
+                entries.append(traces.in_short(entry))
         return entries
 
     entries = terminal.ask(read)

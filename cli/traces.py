@@ -13,7 +13,7 @@ from rich.text import Text
 
 
 def journal(entries: Iterable[Entry]) -> RenderableType:
-    """What a step did, oldest first, without what was passed and returned."""
+    """What a step did, oldest first, of entries `in_short`."""
     table = table_of("seq", "at", "kind", "call", "tool", "bytes", "tokens", "took", "by", "reason")
     for entry in entries:
         table.add_row(
@@ -26,7 +26,7 @@ def journal(entries: Iterable[Entry]) -> RenderableType:
             Text("" if entry.usage is None else str(entry.usage.tokens), justify="right"),
             Text(f"{entry.took_ms / 1000:.3f} s" if entry.took_ms else "", justify="right"),
             Text(printable(entry.by)),
-            Text(cut(_reason(entry), REASON_CHARACTERS_MAX)),
+            Text(cut(entry.reason, REASON_CHARACTERS_MAX)),
         )
     return table
 
@@ -37,6 +37,11 @@ def act(entry: AuditEntry) -> RenderableType:
     words = [entry.kind, printable(entry.what), f"by {printable(entry.who)}" if entry.who else ""]
     line = Text(f"{moment(entry.at)}  {place}  {'  '.join(filter(None, words))}")
     return line.append(f"  {cut(entry.reason, REASON_CHARACTERS_MAX)}" if entry.reason else "")
+
+
+def in_short(entry: Entry) -> Entry:
+    """An entry as the table needs it, without the data, which may be large."""
+    return entry.model_copy(update={"data": None, "reason": _reason(entry)})
 
 
 def _reason(entry: Entry) -> str:

@@ -219,7 +219,7 @@ def test_a_journal_tells_notes_and_failures_but_not_what_was_passed() -> None:
         Entry(seq=4, epoch=2, at=AT, kind="void", data="it only reads"),
         Entry(seq=5, epoch=2, at=AT, kind="void", by="ann", reason="asked the bank"),
     ]
-    shown = text_of(traces.journal(entries))
+    shown = text_of(traces.journal(traces.in_short(entry) for entry in entries))
     for words in (
         "about to pay",
         "GateRejected: rejected by ann: no budget",
