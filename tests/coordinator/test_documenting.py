@@ -100,7 +100,8 @@ def test_a_write_that_does_not_changes_nothing(stored, write, expected):
 
 def test_without_rules_there_is_no_collection():
     assert words(decide(None, NEVER, None, put(1))) == (
-        "404 about:blank: there is no collection 'c'; register it first (headway document collection)"
+        "404 about:blank: there is no collection 'c'; register it first "
+        "(headway document collection)"
     )
 
 
