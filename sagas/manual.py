@@ -19,7 +19,10 @@ def retry_stuck(progress: Progress, happened: i.RetryStuck) -> None:
     resumed = e.TaskResumed(happened.at, happened.reason, happened.by)
     if not task.parked or held is None:
         names = _stuck_steps(progress, step)
-        if names:
+        news = [name for name in names if _is_news(task, name, happened.at)]
+        if news:
+            progress.refuse(f"step {news[0]!r} failed only when this was asked: look at it first")
+        elif names:
             progress.record(replace(resumed, steps=names))
     elif held.is_of_output and held.since == happened.at:
         progress.refuse("the output was rejected only when this was asked: look at it first")
@@ -34,6 +37,12 @@ def retry_stuck(progress: Progress, happened: i.RetryStuck) -> None:
         known = ", ".join(repr(hold.step) for hold in task.beside.holds if hold.step)
         instead = f", or retry {known}" if known else ""
         progress.refuse(f"step {step!r} is not what the task is held for; resume it{instead}")
+
+
+def _is_news(task: Task, step: str, at: int) -> bool:
+    """Whether a step's condition failed at this very time, so that a request of then is not about
+    it: it was handled before, and is handled again."""
+    return task.steps[step].attempt == 0 and task.steps[step].scheduled_at == at
 
 
 def _kept_waiting(task: Task) -> tuple[str, ...]:

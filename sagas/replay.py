@@ -139,7 +139,9 @@ def _fold_other_kind(state: StepState, event: OtherKind) -> StepState:
         case e.StepSkipped():
             return state._replace(status=StepStatus.SKIPPED)
         case e.ConditionFailed():
-            return state._replace(status=StepStatus.FAILED, error=event.error)
+            return state._replace(
+                status=StepStatus.FAILED, error=event.error, scheduled_at=event.at
+            )
         case e.StepApproved():
             return _completed(state, {"approved": True, "by": event.by, "reason": event.reason})
         case e.StepRejected():

@@ -130,10 +130,26 @@ def test_past_the_point_of_no_return_a_condition_that_fails_parks_the_task() -> 
             "parked",
             "past the point of no return: step 'c': ConditionError: nobody can tell",
         )
+    retried.wait(1)
     retried.retry()
     assert retried.actions == (Dispatch("c", ACTION, 1, 0),)
     settled.happened("c", result="seen to")
     assert settled.actions == (Dispatch("z", ACTION, 1, 0),)
+
+
+def test_to_resume_for_another_reason_is_not_to_do_what_no_condition_allowed() -> None:
+    """A request that is handled twice must not begin what nobody has looked at."""
+    written = Written("past").step("p", kind="!").step("c", "p", kind=">", when="p")
+    story = told(written.define())
+    story.held("p")
+    story.done("p", result="odd")
+    story.wait(1)
+    story.retry()
+    assert (story.status, story.statuses()["c"]) == ("parked", "failed")
+    assert story.retry().refusal == "step 'c' failed only when this was asked: look at it first"
+    story.wait(1)
+    story.retry()
+    assert story.actions == (Dispatch("c", ACTION, 1, 0),)
 
 
 def test_other_kinds_of_steps_have_conditions_too() -> None:
