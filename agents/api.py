@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
-from headway.agents import payloads
+from headway.agents import payloads, plainjson
 from headway.agents.connection import Connection
 from headway.agents.errors import (
     Conflict,
@@ -22,6 +22,7 @@ from headway.agents.subjects import api_subject
 from headway.agents.views import UNTYPED
 from headway.agents.wire import Unanswered
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 TIMEOUT_S = 30.0  # of a question, all tries together
 TRY_TIMEOUT_S = 5.0
@@ -53,6 +54,14 @@ async def call(connection: Connection, operation: str, body: bytes, timeout: flo
     return message.data
 
 
+def made(model: type[M], **fields: Any) -> M:
+    """A request; InvalidInput names the field that does not fit."""
+    try:
+        return model(**fields)
+    except ValidationError as error:
+        raise InvalidInput(describe(error)) from error
+
+
 class Api:
     """Questions to whatever coordinator answers, asked again while none does.
 
@@ -77,8 +86,7 @@ class Api:
         What is not `repeatable` is not asked again when it may have been heard; no answer within
         `try_s` seconds (TRY_TIMEOUT_S) counts as one that was not.
         """
-        body = request if isinstance(request, bytes) else request.model_dump_json().encode()
-
+        body = request if isinstance(request, bytes) else _encoded(request)
         try_s = min(TRY_TIMEOUT_S if try_s is None else try_s, self.timeout)
 
         async def once() -> bytes:
@@ -108,6 +116,17 @@ class Api:
                 f"no coordinator answered {what!r} within {self.timeout:g} s "
                 f"({error}); start one with `headway up` or `headway coordinator`"
             ) from error
+
+
+def _encoded(request: BaseModel) -> bytes:
+    """A request as JSON; InvalidInput if it has what cannot be written so."""
+    try:
+        body = request.model_dump_json().encode()
+    except PydanticSerializationError as error:
+        raise InvalidInput(f"this cannot be written as JSON: {error}") from error
+    if b"null" in body and not plainjson.is_finite(request.model_dump()):
+        raise InvalidInput("this cannot be written as JSON: a number is not finite")
+    return body
 
 
 def _error(code_text: str, title: str, body: bytes) -> HeadwayError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 from uuid import UUID
 
-from headway.agents.api import TIMEOUT_S
+from headway.agents.api import TIMEOUT_S, made
 from headway.agents.connection import connect
 from headway.agents.documents import Documents
 from headway.agents.errors import InvalidInput
@@ -91,7 +91,7 @@ class Client(Submissions, Interventions, Reading):
         self, *, saga: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> WaitingPage:
         """Everything that waits for a person, newest task first."""
-        request = WaitingRequest(saga=saga, limit=limit, cursor=cursor)
+        request = made(WaitingRequest, saga=saga, limit=limit, cursor=cursor)
         return await self.ask("parked", request, WaitingPage)
 
     async def list(self, **filters: Any) -> TaskPage:

@@ -20,7 +20,7 @@ from uuid import UUID, uuid4
 
 import orjson
 from headway.agents import plainjson
-from headway.agents.api import NOT_UNDERSTOOD, TIMEOUT_S, Api
+from headway.agents.api import NOT_UNDERSTOOD, TIMEOUT_S, Api, made
 from headway.agents.connection import Connection
 from headway.agents.document_views import (
     BODY_MAX_BYTES,
@@ -45,11 +45,10 @@ from headway.agents.document_views import (
     too_large,
 )
 from headway.agents.errors import Conflict, InvalidInput, NotFound, Refused, Unavailable
-from headway.agents.messages import describe
 from headway.agents.news import news_on, wait_for
 from headway.agents.signatures import ANYTHING
 from headway.agents.subjects import document_subject, documents_of
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 UPDATE_TRIES_MAX = 64
 PAUSE_FIRST_S = 0.01  # at most, between two tries of an update; the next ones may be twice as long
@@ -103,12 +102,12 @@ class Documents(Api):
     ) -> CollectionView:
         """Register a collection, its JSON Schema and which states may follow which; again is
         harmless. Other rules than before make a new version of them, for what is written then."""
-        request = _made(CollectionRequest, name=name, body_schema=schema, transitions=transitions)
+        request = made(CollectionRequest, name=name, body_schema=schema, transitions=transitions)
         return await self.ask("document.collection", request, CollectionView)
 
     async def get(self, collection: str, key: str, *, version: int | None = None) -> Document:
         """A document as it is, or as it was at a version."""
-        request = _made(DocumentGet, collection=collection, key=key, version=version)
+        request = made(DocumentGet, collection=collection, key=key, version=version)
         return await self.ask("document.get", request, Document)
 
     async def put(
@@ -131,7 +130,7 @@ class Documents(Api):
         self, collection: str, key: str, *, expected: int | None, operation: UUID | None = None
     ) -> Written:
         """Delete a document. Its history stays, and counts on if the key is used again."""
-        request = _made(DocumentDelete, **self._write(collection, key, expected, operation))
+        request = made(DocumentDelete, **self._write(collection, key, expected, operation))
         return _written(await self.ask("document.delete", request, WriteOutcome))
 
     async def update(
@@ -184,7 +183,7 @@ class Documents(Api):
         versions: list[DocumentVersion] = []
         while True:
             after = versions[-1].version if versions else 0
-            request = _made(DocumentHistoryRequest, collection=collection, key=key, after=after)
+            request = made(DocumentHistoryRequest, collection=collection, key=key, after=after)
             page = await self.ask("document.history", request, DocumentHistory)
             versions += page.versions
             if not page.more:
@@ -197,13 +196,13 @@ class Documents(Api):
         closely may come as one. Rides out coordinators and servers that are away.
         """
         fields = {"collection": collection, "key": key}
-        after = _made(DocumentChangesRequest, **fields).after
+        after = made(DocumentChangesRequest, **fields).after
         subject = documents_of(collection) if key is None else document_subject(collection, key)
         began: int | None = None
         async with news_on(self.connection.wire, subject) as news:
             while True:
                 news.clear()
-                request = _made(DocumentChangesRequest, **fields, after=after)
+                request = made(DocumentChangesRequest, **fields, after=after)
                 try:
                     page = await self.ask("document.changes", request, DocumentChanges)
                 except Unavailable:
@@ -222,7 +221,7 @@ class Documents(Api):
     ) -> DocumentPage:
         """Keys that begin with `prefix`, a page at a time, in the order of their UTF-8 bytes."""
         fields: dict[str, Any] = {} if limit is None else {"limit": limit}
-        request = _made(DocumentList, collection=collection, prefix=prefix, after=after, **fields)
+        request = made(DocumentList, collection=collection, prefix=prefix, after=after, **fields)
         return await self.ask("document.list", request, DocumentPage)
 
     async def _find(self, collection: str, key: str) -> Document | None:
@@ -240,7 +239,7 @@ class Documents(Api):
         operation: UUID | None,
     ) -> Written:
         write = self._write(collection, key, expected, operation)
-        request = _made(DocumentPut, **write, body=None).model_dump(mode="json")
+        request = made(DocumentPut, **write, body=None).model_dump(mode="json")
         body = orjson.dumps({**request, "body": orjson.Fragment(encoded)})
         return _written(await self.ask("document.put", body, WriteOutcome))
 
@@ -271,13 +270,6 @@ def _written(outcome: WriteOutcome) -> Written:
         current_version=conflict.current_version,
         current_digest=conflict.current_digest,
     )
-
-
-def _made(model: type[M], **fields: Any) -> M:
-    try:
-        return model(**fields)
-    except ValidationError as error:
-        raise InvalidInput(describe(error)) from error
 
 
 def _encode(body: Any) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from headway.agents.api import Api
+from headway.agents.api import Api, made
 from headway.agents.entries import JournalAppended, JournalSettle
 from headway.agents.views import (
     ApprovalRequest,
@@ -26,14 +26,14 @@ class Interventions(Api):
 
     async def cancel(self, task: UUID, reason: str = "", *, by: str = "") -> TaskView:
         """Have a task compensated; Conflict, with the reason, past its pivot."""
-        request = TaskRequest(task=task, reason=reason, by=by)
+        request = made(TaskRequest, task=task, reason=reason, by=by)
         return await self.ask("cancel", request, TaskView, repeatable=False)
 
     async def retry(
         self, task: UUID, step: str | None = None, *, reason: str = "", by: str = ""
     ) -> TaskView:
         """Give a stuck step, or all of them, another series of attempts."""
-        request = StepRequest(task=task, step=step, reason=reason, by=by)
+        request = made(StepRequest, task=task, step=step, reason=reason, by=by)
         return await self.ask("retry", request, TaskView, repeatable=False)
 
     async def settle(
@@ -47,14 +47,20 @@ class Interventions(Api):
         by: str = "",
     ) -> TaskView:
         """State how a stuck step really ended; see `views.SettleRequest`."""
-        request = SettleRequest(
-            task=task, step=step, outcome=outcome, result=result, reason=reason, by=by
+        request = made(
+            SettleRequest,
+            task=task,
+            step=step,
+            outcome=outcome,
+            result=result,
+            reason=reason,
+            by=by,
         )
         return await self.ask("settle", request, TaskView, repeatable=False)
 
     async def resume(self, task: UUID, *, reason: str = "", by: str = "") -> TaskView:
         """Let a parked task go on."""
-        request = TaskRequest(task=task, reason=reason, by=by)
+        request = made(TaskRequest, task=task, reason=reason, by=by)
         return await self.ask("resume", request, TaskView, repeatable=False)
 
     async def approve(
@@ -67,7 +73,9 @@ class Interventions(Api):
         by: str = "",
     ) -> TaskView:
         """Approve a step that waits for that, or the call of a tool (`invocation`)."""
-        request = ApprovalRequest(task=task, step=step, invocation=invocation, reason=reason, by=by)
+        request = made(
+            ApprovalRequest, task=task, step=step, invocation=invocation, reason=reason, by=by
+        )
         return await self.ask("approve", request, TaskView, repeatable=False)
 
     async def reject(
@@ -80,7 +88,9 @@ class Interventions(Api):
         by: str = "",
     ) -> TaskView:
         """Reject a step that waits for approval, or the call of a tool (`invocation`)."""
-        request = ApprovalRequest(task=task, step=step, invocation=invocation, reason=reason, by=by)
+        request = made(
+            ApprovalRequest, task=task, step=step, invocation=invocation, reason=reason, by=by
+        )
         return await self.ask("reject", request, TaskView, repeatable=False)
 
     async def signal(
@@ -88,7 +98,9 @@ class Interventions(Api):
     ) -> TaskView:
         """Send a signal; sent again with the same `id` it changes nothing, so this is asked until
         it is answered."""
-        request = SignalRequest(task=task, name=name, id=id or str(uuid4()), payload=payload, by=by)
+        request = made(
+            SignalRequest, task=task, name=name, id=id or str(uuid4()), payload=payload, by=by
+        )
         return await self.ask("signal", request, TaskView)
 
     async def settle_call(
@@ -104,7 +116,8 @@ class Interventions(Api):
         by: str = "",
     ) -> JournalAppended:
         """State how a tool's call of which nobody knows really ended; then `resume` the task."""
-        request = JournalSettle(
+        request = made(
+            JournalSettle,
             task=task,
             step=step,
             phase=phase,

@@ -27,7 +27,7 @@ def encode(value: Any, *, made_of: Any = None) -> bytes:
         body = orjson.dumps(value)
     except TypeError as error:
         raise NotPlain(str(error)) from error
-    if b"null" in body and not _is_finite(value if made_of is None else made_of):
+    if b"null" in body and not is_finite(value if made_of is None else made_of):
         raise NotPlain("a number is not finite")
     check_depth(body)
     return body
@@ -48,7 +48,7 @@ def check_depth(body: bytes, limit: int = DEPTH_MAX) -> None:
         raise NotPlain(f"nested more than {limit} deep")
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     """orjson writes NaN and infinities as null; pydantic can write what no JSON parser reads."""
     try:
         orjson.loads(to_json(value, inf_nan_mode="constants"))

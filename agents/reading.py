@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
 from uuid import UUID
 
-from headway.agents.api import Api
+from headway.agents.api import Api, made
 from headway.agents.auditing import AUDIT_PAGE_MAX, AuditEntry, AuditPage, AuditRequest
 from headway.agents.entries import Entry, JournalPage, JournalRead, Phase
 from headway.agents.errors import InvalidInput, NotFound, Unavailable
@@ -70,7 +70,7 @@ class Reading(Api):
 
     async def journal(self, task: UUID, step: str, phase: Phase = "action") -> AsyncIterator[Entry]:
         """What the agents of a step did, call by call, oldest first."""
-        request = JournalRead(task=task, step=step, phase=phase)
+        request = made(JournalRead, task=task, step=step, phase=phase)
         while True:
             page = await self.ask("journal.read", request, JournalPage)
             for entry in page.entries:
@@ -87,10 +87,7 @@ class Reading(Api):
         until: datetime | None = None,
     ) -> AsyncIterator[AuditEntry]:
         """Who did what, when and why, oldest first; of one task, or of all. See `AuditRequest`."""
-        try:
-            request = AuditRequest(task=task, since=since, until=until, limit=AUDIT_PAGE_MAX)
-        except ValidationError as error:
-            raise InvalidInput(describe(error)) from error
+        request = made(AuditRequest, task=task, since=since, until=until, limit=AUDIT_PAGE_MAX)
         while True:
             page = await self.ask("audit", request, AuditPage)
             for entry in page.entries:

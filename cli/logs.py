@@ -10,6 +10,7 @@ import typer
 from headway.agents.client import Client
 from headway.agents.entries import Entry
 from headway.cli import output, traces
+from headway.cli.parsing import in_utc
 from headway.cli.tasks import PANEL, TaskId
 from headway.cli.terminal import Terminal, command
 
@@ -64,10 +65,10 @@ def audit(
     Every tool call, gate, approval and manual act is in it.
     """
 
+    first, last = in_utc(since), in_utc(until)
+
     async def export(client: Client) -> None:
-        async for entry in client.audit(
-            task, since=since and since.astimezone(), until=until and until.astimezone()
-        ):
+        async for entry in client.audit(task, since=first, until=last):
             terminal.show(entry, traces.act)
 
     terminal.ask(export)

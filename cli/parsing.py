@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,14 @@ def json_from(text: str | None, what: str) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise BadInput(f"{what} is not JSON: {error}") from None
+
+
+def in_utc(moment: datetime | None) -> datetime | None:
+    """A moment in local time, unless it says otherwise; None stays None."""
+    try:
+        return None if moment is None else moment.astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise BadInput(f"{moment}: in UTC it must be in the years 1 to 9999") from None
 
 
 def json_in(path: Path) -> Any:

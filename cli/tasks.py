@@ -11,7 +11,7 @@ from headway.agents.client import Client
 from headway.agents.views import PAGE_LIMIT_MAX, History, TaskStatus, TaskView
 from headway.cli import output, tables, waiting
 from headway.cli.failures import BadInput, Exit
-from headway.cli.parsing import attributes_from
+from headway.cli.parsing import attributes_from, in_utc
 from headway.cli.terminal import Terminal, command
 
 PANEL = "Look at tasks"
@@ -82,13 +82,14 @@ def list_tasks(
 ) -> None:
     """List tasks, newest first."""
     attributes, statuses = attributes_from(attribute), statuses_from(status)
+    after, before = in_utc(since), in_utc(until)
     page = terminal.ask(
         lambda client: client.list(
             status=statuses,
             saga=saga,
             attributes=attributes,
-            created_after=since and since.astimezone(),
-            created_before=until and until.astimezone(),
+            created_after=after,
+            created_before=before,
             limit=limit,
             cursor=cursor,
         )

@@ -170,6 +170,22 @@ async def test_an_input_that_is_not_json_is_refused_before_it_is_sent(
     assert api.asked == []
 
 
+async def test_what_a_person_says_that_cannot_be_asked_is_refused_before_it_is_sent(
+    api: FakeApi, client: Client
+) -> None:
+    for asking, words in (
+        (client.signal(TASK, "paid", id="x" * 201), "id: String should have at most 200"),
+        (client.signal(TASK, "paid", float("nan")), "a number is not finite"),
+        (client.signal(TASK, "paid", object()), "cannot be written as JSON"),
+        (client.cancel(TASK, by="\ud800"), "surrogates not allowed"),
+        (client.settle(TASK, "pay", "perhaps"), "outcome: Input should be 'happened' or"),  # type: ignore[arg-type]
+        (client.parked(limit=0), "limit: Input should be greater than or equal to 1"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            await asking
+    assert api.asked == []
+
+
 async def test_an_input_over_1_mib_is_refused_before_it_is_sent(
     api: FakeApi, client: Client
 ) -> None:

@@ -53,6 +53,8 @@ def give(
         (f"approve {TASK}", "name either the step that waits, or with --invocation the call"),
         (f"reject {TASK} agree --invocation {TASK}", "`headway parked` lists both"),
         (f"signal {TASK} paid {{", "the payload is not JSON"),
+        ("audit --until 0001-01-01T00:00:00+23:59", "in UTC it must be in the years 1 to 9999"),
+        ("list --since 9999-12-31T23:59:59-23:59", "in UTC it must be in the years 1 to 9999"),
         (f"settle {TASK} pay happened --result {{", "--result is not JSON"),
         ("agent nothing:shop", "there is no module 'nothing'"),
         ("agent nothing", "is not MODULE:NAME"),
