@@ -14,7 +14,7 @@ from headway.agents.signatures import Function
 from headway.agents.tools import Call, Tool, declared
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class About:
     """`tools` are those of the action, None for any; `deadline_at` is in seconds since 1970;
     `anew`: the task's last output was not accepted."""

@@ -40,6 +40,7 @@ from headway.agents.payloads import PayloadLost
 from headway.agents.pull import Delivery
 from headway.agents.settlement import Settlement
 from headway.agents.subjects import CommandSubject, event_subject
+from headway.agents.timelimit import TimeLimit
 
 _log = logging.getLogger("headway.agents.attempt")
 
@@ -144,17 +145,21 @@ class Attempt:
             return reports.unusable(error)
         if command.reportstart:
             await self._say_started()
-        limit_s = command.starttoclosems / 1000
-        timer = self._station.loop.call_later(limit_s, self._time_out) if limit_s else None
+        limit = TimeLimit(self._station.loop, command.starttoclosems / 1000, self._time_out)
         handling = self._handling = Handling(
-            self._station, command, self.cancellation, self._say_alive, self._part_ended
+            self._station,
+            command,
+            self.cancellation,
+            limit,
+            self._say_alive,
+            self._say_waiting,
+            self._part_ended,
         )
         ctx = handling.context(binding, data, self._task_id, self._epoch, Coordinated)
         try:
             return await handling.outcome(binding, ctx, arguments, taken_up=self._taken_up)
         finally:
-            if timer is not None:
-                timer.cancel()
+            limit.end()
 
     def _time_out(self) -> None:
         """The handler had its time: say so at once, whatever it does about being cancelled."""
@@ -193,6 +198,14 @@ class Attempt:
         event.id = f"{event.id}.{number}"
         wire.publish(self._event_subject, encode(event))
         return True
+
+    def _say_waiting(self) -> None:
+        """Tell that a person is waited for; said again and again, so once may be lost."""
+        wire = self._station.connection.wire
+        if wire.connected:
+            event = self._event(HEARTBEAT, EventData(waiting=True))
+            event.id = f"{event.id}.waiting"
+            wire.publish(self._event_subject, encode(event))
 
     def _event(self, kind: str, data: EventData | None = None) -> Event:
         return reports.event(self.command, self._epoch, self._station.source, kind, data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from headway.agents import gates
 from headway.agents.about import About
@@ -15,16 +16,25 @@ from headway.agents.tools import Call, Tool
 from headway.agents.trial import InThread, Trial
 
 
+class Waits(Protocol):
+    """The waits of an attempt for a person's word."""
+
+    def begin(self) -> Callable[[], None]:
+        """What is to be called every few seconds while a person is waited for."""
+
+    def over(self, wait: Callable[[], None], /) -> None:
+        """Nobody is waited for any more."""
+
+
 def calls_of(
     keeping: Keeping,
     connection: Connection,
     about: About,
     opening: JournalOpen,
     in_thread: InThread,
-    waiting: Callable[[], object],
+    waits: Waits,
 ) -> Calls:
-    """The calls of the attempt that opens its journal with `opening`. `waiting` is called every
-    few seconds while a person is waited for."""
+    """The calls of the attempt that opens its journal with `opening`."""
     journal = Journal(keeping)
 
     async def leave(tool: Tool, call: Call) -> str:
@@ -42,6 +52,11 @@ def calls_of(
             requires_approval=tool.requires_approval,
         )
         ask = gates.token_for if tool.redeems else gates.pass_gate
-        return await ask(connection, request, waiting=waiting)
+        wait = waits.begin() if tool.requires_approval else None
+        try:
+            return await ask(connection, request, waiting=wait)
+        finally:
+            if wait is not None:
+                waits.over(wait)
 
     return Calls(about, journal, Trial(in_thread, leave, journal.make_sure))

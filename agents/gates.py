@@ -275,10 +275,10 @@ async def token_for(
     person says no, Halted for a tool that the manifest does not allow, Superseded if the attempt
     is not the one that the task waits for, and GateRefused if the task does not want the call.
     """
-    asking = request.model_copy(update={"wait_s": WAIT_MAX_S})
-    try_s = WAIT_MAX_S + ANSWER_S
-    once = partial(Api(connection).ask, "gate.request", asking, GateReply, try_s=try_s)
+    asking = request
     while True:
+        try_s = asking.wait_s + ANSWER_S
+        once = partial(Api(connection).ask, "gate.request", asking, GateReply, try_s=try_s)
         try:
             reply = await patiently(once, f"gate of {request.tool} in {request.task}")
         except Refused as refused:
@@ -289,6 +289,7 @@ async def token_for(
             raise GateRejected(reply.reason, by=reply.by)
         if waiting is not None:
             waiting()
+        asking = request.model_copy(update={"wait_s": WAIT_MAX_S})
 
 
 async def redeem(

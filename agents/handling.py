@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from headway.agents.invocations import MARK_S, Calls
 from headway.agents.journal import Keeping
 from headway.agents.messages import INPUT_MAX_BYTES, Command, CommandData, EventData
 from headway.agents.threads import in_thread
+from headway.agents.timelimit import TimeLimit
 
 Keep = Callable[[Connection, JournalOpen], Keeping]
 
@@ -55,7 +55,7 @@ class Handling:
 
     __slots__ = (
         *("threads", "stopped", "_station", "_command", "_cancellation", "_say", "_ended"),
-        *("_heartbeats", "_calls"),
+        *("_heartbeats", "_calls", "_limit", "_say_waiting", "_paused", "_about", "_ctx"),
     )
 
     def __init__(
@@ -63,7 +63,9 @@ class Handling:
         station: Station,
         command: Command,
         cancellation: asyncio.Event,
+        limit: TimeLimit,
         say: Say,
+        say_waiting: Callable[[], None],
         ended: Callable[[], None],
     ) -> None:
         self.threads = 0
@@ -71,18 +73,22 @@ class Handling:
         self._station = station
         self._command = command
         self._cancellation = cancellation
+        self._limit = limit
         self._say = say
+        self._say_waiting = say_waiting
         self._ended = ended
         self._heartbeats: Heartbeats | None = None  # most handlers say nothing
         self._calls: Calls | None = None
+        self._about: About | None = None
+        self._ctx: Context | None = None
+        self._paused: set[Callable[[], None]] = set()
 
     def context(
         self, binding: Binding, data: CommandData, task: UUID, epoch: int, keep: Keep
     ) -> Context:
         """What the handler is given; `keep` makes what its journal is kept by, if it has one."""
         command = self._command
-        limit_s = command.starttoclosems / 1000
-        deadline_at = time.time() + limit_s if limit_s else None
+        deadline_at = self._limit.start()
         if binding.tools is not None:
             opening = JournalOpen(
                 task=task,
@@ -95,8 +101,9 @@ class Handling:
             )
             anew = bool(data.rejection)
             about = About(opening, command.attempt, binding.tools, deadline_at, anew)
+            self._about = about
             self._calls = self._journaled(about, opening, keep)
-        return Context(
+        self._ctx = Context(
             task=task,
             saga=command.saga,
             step=command.step,
@@ -116,6 +123,28 @@ class Handling:
             calls=self._calls,
             connection=self._station.connection,
         )
+        return self._ctx
+
+    def begin(self) -> Callable[[], None]:
+        """Of `Waits`: the first call stops the attempt's time, here and at the coordinators."""
+
+        def wait() -> None:
+            if wait not in self._paused:
+                self._paused.add(wait)
+                self._limit.pause()
+            self._beat()
+            self._say_waiting()
+
+        return wait
+
+    def over(self, wait: Callable[[], None], /) -> None:
+        """Of `Waits`: the attempt has its whole time again."""
+        if wait not in self._paused:
+            return
+        self._paused.discard(wait)
+        deadline_at = self._limit.go_on()
+        if self._ctx is not None and self._about is not None:
+            self._ctx.deadline_at = self._about.deadline_at = deadline_at
 
     async def outcome(
         self, binding: Binding, ctx: Context, arguments: list[Any], *, taken_up: bool
@@ -146,6 +175,8 @@ class Handling:
 
     def end(self) -> None:
         """Nothing more is called, written or said."""
+        self._limit.end()
+        self._ctx = None
         if self._heartbeats is not None:
             self._heartbeats.end()
         if self._calls is not None:
@@ -176,7 +207,7 @@ class Handling:
     def _journaled(self, about: About, opening: JournalOpen, keep: Keep) -> Calls:
         connection = self._station.connection
         keeping = keep(connection, opening)
-        return calls_of(keeping, connection, about, opening, self._in_thread, self._beat)
+        return calls_of(keeping, connection, about, opening, self._in_thread, self)
 
     async def _last_word(self, calls: Calls, outcome: EventData) -> EventData:
         """What is reported: if the handler's calls were stopped, that. Raises Superseded."""

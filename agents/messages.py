@@ -113,6 +113,7 @@ class EventData:
     error: FailureData | None = None
     handoff: list[NextStep] = field(default_factory=list)
     progress: Any = None  # of a heartbeat, for people
+    waiting: bool = False  # a heartbeat: it waits for a person, which is no work
 
 
 @dataclass(slots=True)

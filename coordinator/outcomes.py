@@ -54,7 +54,8 @@ def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
             return i.Started(at, event.step, phase, event.attempt, event.epoch)
         case messages.HEARTBEAT:
             progress = _progress(data)
-            return i.Heartbeat(at, event.step, phase, event.attempt, event.epoch, progress)
+            where = (at, event.step, phase, event.attempt, event.epoch)
+            return i.Heartbeat(*where, progress, data.waiting)
         case messages.COMPLETED:
             unstorable = _unstorable(data.result, *(each.input for each in data.handoff))
             if unstorable is not None:

@@ -116,6 +116,8 @@ def _waiting_for(
             return f"the time, until {woken:%Y-%m-%d %H:%M:%SZ}"
         case "child":
             return f"task {child}"
+        case _ if state.waits:
+            return "a person's approval of a call"
         case _:
             agent = target(step, state.phase).partition(".")[0]
             there = "" if agent in present else " (no instance is connected)"

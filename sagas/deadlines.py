@@ -136,7 +136,7 @@ def _deadlines(step: Step, state: StepState) -> Iterator[tuple[int, str]]:
         if limits.schedule_to_start is not None:
             yield state.dispatched_at + _ms(limits.schedule_to_start), "schedule_to_start"
         return
-    if limits.start_to_close is not None:
+    if limits.start_to_close is not None and not state.waits:
         yield state.started_at + _ms(limits.start_to_close) + CLOSE_GRACE_MS, "start_to_close"
     if limits.heartbeat is not None:
         yield state.heartbeat_at + _ms(limits.heartbeat), "heartbeat"

@@ -44,6 +44,7 @@ class AttemptHeartbeat:
     phase: Phase
     attempt: int
     progress: Any = None
+    waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A handler is alive. `progress` is for people to look at; None is nothing new."""
+    """A handler is alive. `progress` is for people to look at; None is nothing new. `waiting`: it
+    waits for a person, so that its time does not run."""
 
     at: int
     step: str
@@ -41,6 +42,7 @@ class Heartbeat:
     attempt: int
     epoch: int
     progress: Any = None
+    waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ _AT_REST: dict[str, Any] = {
     "heartbeat_at": 0,
     "retry_at": 0,
     "stop_by": 0,
+    "waits": False,
 }
 
 
@@ -101,7 +102,8 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
             return state._replace(started_at=event.at, heartbeat_at=event.at)
         case e.AttemptHeartbeat():
             progress = state.progress if event.progress is None else event.progress
-            return state._replace(heartbeat_at=event.at, progress=progress)
+            waits = state.waits or event.waiting
+            return state._replace(heartbeat_at=event.at, progress=progress, waits=waits)
         case e.AttemptClaimed():
             return _claimed(state, event)
         case e.AttemptRepublished():
@@ -110,6 +112,7 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
                 dispatched_at=event.at,
                 started_at=0,
                 heartbeat_at=0,
+                waits=False,
                 uncertain=state.uncertain or event.phase is Phase.ACTION,
             )
         case e.StepCompleted():
@@ -170,6 +173,7 @@ def _claimed(state: StepState, event: e.AttemptClaimed) -> StepState:
         epoch=event.epoch,
         started_at=event.at,
         heartbeat_at=event.at,
+        waits=False,
         uncertain=state.uncertain or taken_over,
         claims=state.claims + 1,
         claim=Claim(event.command_epoch, event.delivery, event.worker),

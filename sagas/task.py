@@ -97,6 +97,7 @@ class StepState(NamedTuple):
         discounted: successes of the action's attempts up to this one do not count any more: their
             output was not accepted.
         progress: what its handler said last of how far it is.
+        waits: its handler waits for a person, so that `start_to_close` does not run.
         claims, claim: how often the attempt was claimed, and by whom last.
     """
 
@@ -121,6 +122,7 @@ class StepState(NamedTuple):
     claim: Claim | None = None
     error: Failure | None = None
     progress: Any = None
+    waits: bool = False
 
     @property
     def phase(self) -> Phase:

@@ -183,8 +183,9 @@ def _alive(progress: Progress, happened: i.Started | i.Heartbeat) -> None:
     if not isinstance(happened, i.Heartbeat):
         return
     news = happened.progress is not None and happened.progress != state.progress
-    if news or happened.at > state.heartbeat_at:
-        progress.record(e.AttemptHeartbeat(*where, happened.progress))
+    news = news or (happened.waiting and not state.waits)
+    if news or (happened.at > state.heartbeat_at and not happened.waiting):
+        progress.record(e.AttemptHeartbeat(*where, happened.progress, happened.waiting))
 
 
 def _cancel(progress: Progress, happened: i.Cancel) -> None:

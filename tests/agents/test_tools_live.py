@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -219,6 +220,21 @@ async def test_a_tool_that_needs_approval_waits_for_a_person(client: Client) -> 
     view = await client.result(receipt.task, timeout=20)
     assert (view.status, step(view).result) == ("succeeded", "refunded 120")
     assert effects(receipt.task) == [("refund", 120)]
+
+
+async def test_time_in_which_a_person_is_waited_for_is_not_the_attempts(client: Client) -> None:
+    brisk = Timeouts(start_to_close=0.5)
+    saga = Saga("brisk").step("do", "clerk.refund", pivot=True, retry=QUICK, timeouts=brisk)
+    await registered(client, saga)
+    receipt = await client.submit("brisk", 122)
+    invocation = await waiting_gate(client, receipt.task)
+    later = time.monotonic() + 3 * 0.5
+    await eventually(lambda: time.monotonic() > later)
+    waits = step(await client.status(receipt.task))
+    assert (waits.waiting_for, waits.attempt) == ("a person's approval of a call", 1)
+    await client.approve(receipt.task, invocation=invocation, by="eve", reason="fine")
+    view = await client.result(receipt.task, timeout=20)
+    assert (view.status, step(view).attempt, step(view).result) == ("succeeded", 1, "refunded 122")
 
 
 async def test_a_call_that_a_person_rejects_has_failed_and_left_nothing(client: Client) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from corpus import ALL_TIMEOUTS, ENDLESS, NO_LIMIT, ONCE, steps
 from headway.sagas import Dispatch, Saga, Stop, Timeouts, Withdraw, due
 from headway.sagas import events as e
+from headway.sagas import inputs as i
 from headway.sagas.circumstances import Bounds
 from headway.sagas.deadlines import (
     CLOSE_GRACE_MS,
@@ -237,3 +238,21 @@ def test_a_deadline_ends_what_waits_for_a_person_or_for_time() -> None:
     story = Story(saga.define(), bounds=Bounds(deadline=START + 10_000))
     story.wait_until_due()
     assert (story.now, story.status) == (START + 10_000, "compensated")
+
+
+def test_an_attempt_that_waits_for_a_person_does_not_run_out_of_time() -> None:
+    brisk = Timeouts(schedule_to_start=5.0, start_to_close=10.0, schedule_to_close=1_000.0)
+    story = Story(steps("asking", ("a", ""), timeouts=brisk))
+    waiting = i.Heartbeat(story.now, "a", ACTION, 1, 0, waiting=True)
+    assert [type(event).__name__ for event in story.tell(waiting).events] == [
+        "AttemptStarted",
+        "AttemptHeartbeat",
+    ]
+    assert story.tell(waiting).events == ()
+    story.wait(60_000)
+    assert story.tell(i.Tick(story.now)).events == ()
+    story.claim("a", delivery=2, worker="second")
+    story.wait(13_000)
+    story.tell(i.Tick(story.now))
+    assert story.step("a").error is not None
+    assert story.step("a").error.type == "Timeout.start_to_close"
