@@ -162,7 +162,7 @@ class Tool:
             CANNOT_TELL; sync or async.
         sensitive: a coordinator must give leave, right before each run.
         requires_approval: as sensitive, and a person must approve this very call. Meanwhile the
-            attempt runs: give its step a `start_to_close` that leaves the person time.
+            attempt's `start_to_close` does not run.
         redeems: the tool, or what it calls, redeems `call.token`; by default that is done here,
             right before the run.
         model: it calls a language model; it should return `Metered`.

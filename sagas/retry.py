@@ -70,8 +70,8 @@ class Timeouts:
 
     Attributes:
         schedule_to_start: from a dispatch until an agent begins with it.
-        start_to_close: one attempt, from its begin, with all that it waits for, such as a person
-            who approves a tool's call; the worker stops the handler then.
+        start_to_close: one attempt, from its begin, but for the time in which a person is to
+            approve a tool's call; the worker stops the handler then.
         schedule_to_close: from the first dispatch to the end, all retries included.
         heartbeat: the longest silence between two heartbeats of a handler.
     """
