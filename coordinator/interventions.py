@@ -7,7 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from headway.agents import plainjson, views
-from headway.agents.gates import GateDecide
+from headway.agents.gates import NAME_MAX_CHARS, REASON_MAX_CHARS, GateDecide
+from headway.agents.messages import INLINE_MAX_BYTES, INPUT_MAX_BYTES
 from headway.coordinator.asking import Ask, accepted
 from headway.coordinator.errors import Refusal
 from headway.coordinator.records import Loaded
@@ -57,7 +58,7 @@ class Interventions:
         return await self._change(request, i.RetryStuck(self._clock(), request.by, request.reason))
 
     async def settle(self, request: views.SettleRequest) -> views.TaskView:
-        _check_json(request.result, "result")
+        _check_json(request.result, "result", INPUT_MAX_BYTES)
         happened = i.Settle(
             self._clock(),
             request.step,
@@ -75,7 +76,7 @@ class Interventions:
         return await self._decide(request, approved=False)
 
     async def signal(self, request: views.SignalRequest) -> views.TaskView:
-        _check_json(request.payload, "payload")
+        _check_json(request.payload, "payload", INLINE_MAX_BYTES)
         if "\0" in request.name + request.id:
             raise Refusal("name, id: a NUL character cannot be stored", 422)
         happened = i.SignalSent(
@@ -103,11 +104,22 @@ class Interventions:
     async def _change(self, request: views.TaskRequest, happened: i.Input) -> views.TaskView:
         if "\0" in request.by + request.reason:
             raise Refusal("by, reason: a NUL character cannot be stored", 422)
+        if len(request.by) > NAME_MAX_CHARS or len(request.reason) > REASON_MAX_CHARS:
+            raise Refusal(
+                f"by, reason: at most {NAME_MAX_CHARS} and {REASON_MAX_CHARS} characters are taken",
+                422,
+            )
         return await self._show(accepted(await self._ask(request.task, happened)))
 
 
-def _check_json(value: Any, name: str) -> None:
+def _check_json(value: Any, name: str, max_bytes: int) -> None:
+    """Refusal if it cannot be kept in its task's state."""
     try:
-        plainjson.encode(value)
+        size = len(plainjson.encode(value))
     except plainjson.NotPlain as error:
         raise Refusal(f"{name}: {error}", 422) from error
+    if size > max_bytes:
+        raise Refusal(
+            f"{name}: {size} bytes, more than {max_bytes}; keep it elsewhere and send a reference",
+            413,
+        )

@@ -245,6 +245,18 @@ async def test_a_signal_that_nothing_waits_for_is_refused(client):
         await client.signal(task, "pa\0id")
 
 
+async def test_what_a_person_says_is_taken_up_to_a_certain_length(client):
+    """It is kept in the task's state, with all signals that came early, and in its history."""
+    task = await begun(client, "paid")
+    with pytest.raises(InvalidInput, match="payload: 262146 bytes, more than 262144; keep it else"):
+        await client.signal(task, "paid", "x" * 262_144)
+    for said in ({"by": "x" * 201}, {"reason": "x" * 2_001}):
+        with pytest.raises(InvalidInput, match="at most 200 and 2000 characters are taken"):
+            await client.cancel(task, **said)
+    await client.signal(task, "paid", "x" * 262_142)
+    await ended(client, task)
+
+
 async def test_a_signal_that_does_not_come_in_time_fails_the_step(world, client):
     view = await ran(client, "late")
     assert (view.status, view.reason) == (
