@@ -36,7 +36,7 @@ def everything(shape: Shape, task: Task, seen: Witness) -> Iterator[Happening]:
         else:
             for happened in _of_other_kind(shape, step, task, known):
                 yield task, happened
-        if faults.claims and known.open:
+        if faults.claims and known.open and step.kind == "action":
             for happened in _claims(name, task.steps[name], known):
                 yield task, happened
         yield from _clocks(step, task, faults)

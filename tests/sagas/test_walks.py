@@ -14,12 +14,13 @@ from collections.abc import Iterator
 
 import pytest
 from calm import next_word
-from corpus import ALL_TIMEOUTS, SHAPES, Shape, steps
-from headway.sagas import ImpossibleInput, Retry, due, replay, transition
+from corpus import ALL_TIMEOUTS, QUICK, SHAPES, Faults, Judged, Shape, steps
+from headway.sagas import Definition, ImpossibleInput, Retry, due, replay, transition
 from headway.sagas import inputs as i
+from headway.sagas.circumstances import Bounds
 from headway.sagas.codec import decode_event, decode_task, encode_event, encode_task, event_type
 from headway.sagas.deadlines import clock_due
-from kinds import KINDS
+from kinds import FORKS, KINDS, QUALITY, Written, called
 from laws import complaints
 from menu import everything
 from taken import Taken
@@ -41,7 +42,31 @@ TIMED = Shape(
     ),
 )
 
-WALKED = (*SHAPES, TIMED, TIMED, *KINDS, TIMED)
+
+def of_everything() -> Definition:
+    """Every kind of step, with conditions and limits, before and past the point of no return."""
+    written = Written("everything").step("a", retry=QUICK, timeouts=ALL_TIMEOUTS)
+    written.child("c", "a", timeout=90.0)
+    written.saga.approval("ok", after="a", timeout=60.0, default="approve", when="a")
+    written.saga.wait("w", signal="go", timeout=200.0).sleep("s", 20.0, after="a")
+    written.step("b", "ok", when="a", retry=QUICK, compensation_retry=QUICK)
+    written.step("p", "b c w s", kind="!", retry=QUICK)
+    written.child("d", "p", timeout=60.0, when="p")
+    written.saga.wait("v", signal="go", after="p", timeout=100.0)
+    return written.step("z", "d v", kind=">", retry=QUICK, timeouts=ALL_TIMEOUTS).define()
+
+
+MIXED = Shape(
+    "everything",
+    of_everything(),
+    Faults(attempts=3, claims=True, losses=True, starts=True, holds=True, revoke=True, signals=4),
+    bounds=Bounds(deadline=START + 300_000, max_steps=13, on_rejection="retry"),
+    child=True,
+    checks=Judged(),
+    results={"a": ("yes", *FORKS), "p": ("yes", *FORKS), "z": ("bad", *QUALITY)},
+    handoffs={"agent.a": (called(),), "agent.z": (called(False), called()), "agent.h": (called(),)},
+)
+WALKED = (*SHAPES, TIMED, MIXED, TIMED, MIXED, *KINDS, TIMED, MIXED)
 
 
 class Walk:
@@ -70,10 +95,14 @@ class Walk:
         assert not wrong, f"{happened}: {wrong}\n{encode_task(before).decode()}"
 
     def stray(self) -> None:
-        """One step of anything that may happen."""
+        """One step of anything that may happen, now and then of what goes well."""
         state = self.story.state
         if self.random.random() < 0.3:
             self._pass_time()
+            return
+        word = next_word(self.shape, self.story.definition, state, self.story.now)
+        if word is not None and self.random.random() < 0.3:
+            self.tell(word)
             return
         possible: list[i.Input] = [
             happened
