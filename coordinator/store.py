@@ -6,6 +6,7 @@ version is still the one that was read.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,8 @@ from headway.coordinator.records import Change, Loaded, Parent
 from headway.coordinator.registry import Registry
 from headway.sagas import codec
 from headway.sagas.plan import planned
+
+_LOG = logging.getLogger(__name__)
 
 ENGINE_CONNECTIONS = 2
 SERVICE_CONNECTIONS = 4
@@ -44,8 +47,9 @@ class Store:
         return await self._load(self._engine, ids)
 
     async def read(self, ids: Sequence[UUID]) -> dict[UUID, Loaded]:
-        """As `load`, for everybody else: does not keep the engine waiting."""
-        return await self._load(self._service, ids)
+        """As `load`, for everybody else: does not keep the engine waiting. A task that this version
+        cannot read is told in the log and left out, so that it keeps no other from its turn."""
+        return await self._load(self._service, ids, leave_out=True)
 
     async def commit(self, changes: Sequence[Change]) -> set[UUID]:
         """Commit, in one statement, each change whose task is still at the version read.
@@ -76,12 +80,22 @@ class Store:
         """A named statement of the service side: lists, histories, housekeeping."""
         return await self._service.fetch(name, *arguments)
 
-    async def _load(self, database: Database, ids: Sequence[UUID]) -> dict[UUID, Loaded]:
+    async def _load(
+        self, database: Database, ids: Sequence[UUID], *, leave_out: bool = False
+    ) -> dict[UUID, Loaded]:
         if not ids:
             return {}
         rows = await database.fetch("load_tasks", list(ids))
         await self.sagas.learn({(row["saga"], row["saga_version"]) for row in rows})
-        return {row["id"]: self._loaded(row) for row in rows}
+        found: dict[UUID, Loaded] = {}
+        for row in rows:
+            try:
+                found[row["id"]] = self._loaded(row)
+            except Exception as error:  # whatever is wrong with it, it is this row's
+                if not leave_out:
+                    raise
+                _LOG.error("task %s cannot be read: %s", row["id"], type(error).__name__)
+        return found
 
     def _loaded(self, row: asyncpg.Record) -> Loaded:
         task = codec.decode_task(row["status"], row["version"], row["state"])

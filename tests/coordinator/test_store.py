@@ -97,6 +97,18 @@ async def test_a_stale_version_goes_through_not_at_all_and_the_rest_of_its_batch
     assert "StepCompleted" not in {row["type"] for row in rows}
 
 
+async def test_a_task_that_cannot_be_read_keeps_no_other_from_its_turn(store, postgres_url, caplog):
+    first, second = submission(), submission()
+    await store.commit([first, second])
+    connection = await asyncpg.connect(postgres_url)
+    await connection.execute("UPDATE headway.tasks SET state = '{}' WHERE id = $1", first.id)
+    await connection.close()
+    assert set(await store.read([first.id, second.id])) == {second.id}
+    assert f"task {first.id} cannot be read: KeyError" in caplog.text
+    with pytest.raises(KeyError):
+        await store.load([first.id])
+
+
 async def test_the_same_new_task_twice_is_inserted_once(store):
     change = submission()
     assert await store.commit([change]) == set()
