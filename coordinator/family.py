@@ -24,6 +24,9 @@ from headway.sagas.checks import output_of
 from headway.sagas.definition import Definition
 from headway.sagas.task import Phase, Task, TaskStatus
 
+DEPTH_MAX = 16  # of children within children
+TOO_DEEP = f"children are nested at most {DEPTH_MAX} deep; is a saga its own child?"
+
 Outcome = Literal["compensated", "refused"]
 Tell = Callable[[UUID, i.Input, NewTask | None], Awaitable[Answer]]
 """Puts something before the engine and tells what came of it, once that is committed."""
@@ -55,6 +58,9 @@ class Family:
     async def begin(self, parent: Decision, action: StartChild) -> None:
         """Submit a child; one that is refused has failed without effect."""
         child = child_of(parent, action)
+        if _is_too_deep(child):
+            await self._report(parent.id, action, "refused", TOO_DEEP)
+            return
         answer = await self._tell(child.id, i.Submit(self._clock()), child)
         if answer.refusal is not None:
             await self._report(parent.id, action, "refused", answer.refusal.reason)
@@ -62,6 +68,9 @@ class Family:
     async def undo(self, parent: Decision, action: UndoChild) -> None:
         """Have a child undone. It is begun first, if it was not: so it cannot begin later."""
         child = child_of(parent, action)
+        if _is_too_deep(child):
+            await self._report(parent.id, action, "compensated", TOO_DEEP)
+            return
         begun = await self._tell(child.id, i.Submit(self._clock()), child)
         if begun.refusal is not None:
             await self._report(parent.id, action, "compensated", "it never began")
@@ -94,7 +103,7 @@ def child_of(parent: Decision, action: StartChild | UndoChild) -> NewTask:
     assert parent.definition is not None
     step = parent.definition.steps[action.step]
     body = parent.input if step.input is None else orjson.dumps(step.input)
-    manifest = parent.manifest
+    manifest, depth = parent.manifest, parent.parent.depth + 1 if parent.parent else 1
     if manifest is not None:
         manifest = manifest.model_copy(update={"acceptance": None})
     return NewTask(
@@ -104,8 +113,12 @@ def child_of(parent: Decision, action: StartChild | UndoChild) -> NewTask:
         submissions.digest(step.saga, orjson.loads(body)),
         step.saga_version,
         manifest=manifest,
-        parent=Parent(parent.id, action.step, action.attempt),
+        parent=Parent(parent.id, action.step, action.attempt, depth),
     )
+
+
+def _is_too_deep(child: NewTask) -> bool:
+    return child.parent is not None and child.parent.depth > DEPTH_MAX
 
 
 def ending(definition: Definition, task: Task, parent: Parent, at: int) -> i.ChildEnded | None:

@@ -14,11 +14,13 @@ from headway.sagas.task import Task
 
 
 class Parent(NamedTuple):
-    """Whose child a task is: the attempt of a step of another task."""
+    """Whose child a task is: the attempt of a step of another task. `depth` is 1 for the child of a
+    task that is nobody's."""
 
     task: UUID
     step: str
     attempt: int
+    depth: int = 1
 
 
 class Loaded(NamedTuple):

@@ -116,8 +116,8 @@ class Store:
 
 
 def _parent(stored: bytes) -> Parent:
-    task, step, attempt = orjson.loads(stored)
-    return Parent(UUID(task), step, attempt)
+    task, *rest = orjson.loads(stored)
+    return Parent(UUID(task), *rest)
 
 
 def _arrays(changes: Sequence[Change]) -> list[list[Any]]:

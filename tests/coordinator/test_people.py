@@ -23,6 +23,7 @@ from headway.agents import Client, Conflict, InvalidInput, NotFound, connect
 from headway.agents.identity import new_task_id
 from headway.agents.manifest import Manifest
 from headway.agents.views import StepView, TaskView, WaitingView
+from headway.coordinator.family import DEPTH_MAX
 from headway.sagas import Saga
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -335,6 +336,19 @@ async def test_a_child_of_a_saga_that_is_not_there_fails_its_step(client):
         "compensated",
         "step 'c': ChildRefused: there is no saga 'nowhere'; register it first "
         "(headway saga register)",
+    )
+
+
+async def test_a_saga_that_is_its_own_child_ends_where_children_are_too_deep(client):
+    await registered(client, Saga("endless").child("again", "endless"))
+    view = await client.run("endless", {}, timeout=60)
+    assert view.status == "compensated"
+    deepest = view
+    for _ in range(DEPTH_MAX):
+        assert deepest.steps[0].child is not None
+        deepest = await client.status(deepest.steps[0].child)
+    assert deepest.reason == (
+        "step 'again': ChildRefused: children are nested at most 16 deep; is a saga its own child?"
     )
 
 

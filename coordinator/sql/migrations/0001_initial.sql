@@ -36,7 +36,7 @@ CREATE TABLE headway.tasks (
     attributes jsonb NOT NULL,
     state json NOT NULL,
     manifest json,
-    parent json,                     -- [task, step, attempt] whose child this is
+    parent json,                     -- [task, step, attempt, depth]
     waits boolean NOT NULL,          -- for a person: parked, or at an approval
     FOREIGN KEY (saga, saga_version) REFERENCES headway.sagas (name, version),
     -- nothing can be stuck: whatever neither ended nor waits for a person has a timer
