@@ -18,7 +18,7 @@ demo: $(VENV)/.made-for-all  ## the order desk, while its processes are being ki
 
 test: setup  ## all tests, against real servers and processes; those that measure time run alone
 	$(BIN)/pytest -m timed
-	$(BIN)/pytest -m "not timed" --numprocesses 2 --dist loadfile
+	$(BIN)/pytest -m "not timed" --numprocesses 3 --dist loadfile
 
 check: setup .typing  ## style, format and types
 	$(BIN)/ruff check .
