@@ -73,10 +73,7 @@ class Interventions(Api):
         by: str = "",
     ) -> TaskView:
         """Approve a step that waits for that, or the call of a tool (`invocation`)."""
-        request = made(
-            ApprovalRequest, task=task, step=step, invocation=invocation, reason=reason, by=by
-        )
-        return await self.ask("approve", request, TaskView, repeatable=False)
+        return await self._decide("approve", task, step, invocation, reason, by)
 
     async def reject(
         self,
@@ -88,10 +85,21 @@ class Interventions(Api):
         by: str = "",
     ) -> TaskView:
         """Reject a step that waits for approval, or the call of a tool (`invocation`)."""
+        return await self._decide("reject", task, step, invocation, reason, by)
+
+    async def _decide(
+        self,
+        word: str,
+        task: UUID,
+        step: str | None,
+        invocation: UUID | None,
+        reason: str,
+        by: str,
+    ) -> TaskView:
         request = made(
             ApprovalRequest, task=task, step=step, invocation=invocation, reason=reason, by=by
         )
-        return await self.ask("reject", request, TaskView, repeatable=False)
+        return await self.ask(word, request, TaskView, repeatable=False)
 
     async def signal(
         self, task: UUID, name: str, payload: Any = None, *, id: str = "", by: str = ""

@@ -30,7 +30,7 @@ class Settled:
 
     def keep(self, task: Loaded, now_ms: int) -> None:
         """This coordinator committed this just now."""
-        if task.task.ended:
+        if task.task.ended and task.parent is None:  # a child's success may yet be undone
             self._ended.pop(task.id, None)
             self._ended[task.id] = task, now_ms
             if len(self._ended) > KEPT_MAX:

@@ -16,7 +16,7 @@ from headway.coordinator.engine import Engine
 from headway.coordinator.family import Family
 from headway.coordinator.intake import Answer, Item
 from headway.coordinator.recent import BUDGET_BYTES, TASK_MAX_BYTES, Recent
-from headway.coordinator.records import NewTask
+from headway.coordinator.records import NewTask, Parent
 from headway.coordinator.schemas import InputCheck
 from headway.coordinator.settled import KEPT_MAX, KEPT_MS, Settled
 from headway.coordinator.store import Store
@@ -212,6 +212,17 @@ async def test_a_task_that_ended_is_at_hand_for_a_moment_and_who_waits_hears_of_
     assert settled.look(task, 5_000 + KEPT_MS) is None
     for _ in range(KEPT_MAX):
         settled.keep(ended._replace(id=new_task_id()), 5_000)
+    assert settled.look(task, 5_000) is None
+
+
+async def test_a_child_that_ended_is_read_each_time_for_its_parent_may_undo_it(desks) -> None:
+    one, _ = desks
+    task = new_task_id()
+    await one.submit(task)
+    [running] = (await one.store.read([task])).values()
+    ended = running._replace(task=running.task._replace(status=TaskStatus.SUCCEEDED))
+    settled = Settled(lambda task: nullcontext(asyncio.Event()))
+    settled.keep(ended._replace(parent=Parent(new_task_id(), "step", 1)), 5_000)
     assert settled.look(task, 5_000) is None
 
 
