@@ -7,9 +7,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := sagas agents coordinator cli demo
 
+SEEDS ?= 1-1000
+SEED ?= 1
+MINUTES ?= 30
+
 export PYTHONSAFEPATH := 1
 
-.PHONY: setup demo test check format bench up build lock clean
+.PHONY: setup demo test sim chaos check format bench lock clean
 
 setup: $(VENV)/.made-for-dev  ## everything a developer needs
 
@@ -19,6 +23,12 @@ demo: $(VENV)/.made-for-all  ## the order desk, while its processes are being ki
 test: setup  ## all tests, against real servers and processes; those that measure time run alone
 	$(BIN)/pytest -m timed
 	$(BIN)/pytest -m "not timed" --numprocesses 3 --dist loadfile
+
+sim: setup  ## simulated runs of the real code with faults, as many as SEEDS says: make sim SEEDS=1-10000
+	cd tests && PYTHONHASHSEED=0 ../$(BIN)/python -m simulation $(SEEDS)
+
+chaos: setup  ## real processes under load, with real faults: make chaos SEED=1 MINUTES=30
+	cd tests && ../$(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)
 
 check: setup .typing  ## style, format and types
 	$(BIN)/ruff check .
@@ -32,13 +42,6 @@ format: setup  ## put the sources into the house's form
 bench: setup  ## rates and latencies on this machine: a three-step saga, journals
 	$(BIN)/python bench/saga3.py
 	$(BIN)/python bench/journal.py
-
-up: $(VENV)/.made-for-all  ## NATS, PostgreSQL and a coordinator in ./.headway
-	$(BIN)/headway up
-
-build: setup  ## a wheel and a source archive in dist/
-	rm -rf build dist
-	$(BIN)/python -m build
 
 lock:  ## write constraints.txt again, with the newest versions that pyproject.toml allows
 	rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
