@@ -25,10 +25,10 @@ test: setup  ## all tests, against real servers and processes; those that measur
 	$(BIN)/pytest -m "not timed" --numprocesses 3 --dist loadfile
 
 sim: setup  ## simulated runs of the real code with faults, as many as SEEDS says: make sim SEEDS=1-10000
-	cd tests && PYTHONHASHSEED=0 ../$(BIN)/python -m simulation $(SEEDS)
+	PYTHONHASHSEED=0 PYTHONPATH=tests $(BIN)/python -m simulation $(SEEDS)
 
 chaos: setup  ## real processes under load, with real faults: make chaos SEED=1 MINUTES=30
-	cd tests && ../$(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)
+	PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --minutes $(MINUTES)
 
 check: setup .typing  ## style, format and types
 	$(BIN)/ruff check .
