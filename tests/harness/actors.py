@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 HARNESS = Path(__file__).parent
 END_S = 10.0
+PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Actor:
@@ -50,19 +53,22 @@ class Actors:
         self._folder = folder
         self._all: list[Actor] = []
 
-    async def start(self, script: str, *arguments: str, **environment: str) -> Actor:
-        """Run `script` of the harness."""
+    async def start(
+        self, script: str, *arguments: str, folder: Path = HARNESS, **environment: str
+    ) -> Actor:
+        """Run `script` of the harness, or of another folder below the tests. It ends with us."""
         log = self._folder / f"{script}-{len(self._all)}.log"
         with log.open("wb") as narration:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-P",
-                HARNESS / f"{script}.py",
+                folder / f"{script}.py",
                 *arguments,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=narration,
                 stderr=narration,
                 env={**os.environ, "PYTHONPATH": str(HARNESS.parent), **environment},
+                preexec_fn=_end_with_parent,
             )
         actor = Actor(process, log)
         self._all.append(actor)
@@ -71,3 +77,9 @@ class Actors:
     async def end(self) -> None:
         for actor in self._all:
             await actor.kill()
+
+
+def _end_with_parent() -> None:
+    """In the child, before its exec: it may be frozen when we end, and could not do it later."""
+    if _LIBC is not None:
+        _LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))

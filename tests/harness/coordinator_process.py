@@ -15,6 +15,7 @@ import os
 import signal
 from typing import Any
 
+from harness import clock
 from headway.agents.pull import ACK
 from headway.agents.wire import Wire
 from headway.coordinator import streams
@@ -63,6 +64,7 @@ async def main() -> None:
     parser.add_argument("--die-at", choices=["publish", "ack", "announcement", "child"])
     parser.add_argument("--ack-wait", type=float, default=None)
     options = parser.parse_args()
+    clock.follow_if_told()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     if options.ack_wait is not None:
         streams.ACK_WAIT_S = options.ack_wait
