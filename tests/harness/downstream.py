@@ -92,6 +92,10 @@ class Downstream:
         )
         return dict(rows.fetchall())
 
+    def states(self) -> list[tuple[str, str, str]]:
+        """Task, step and state of every effect."""
+        return self._db.execute("select task, step, state from effects").fetchall()
+
     def calls(self, task: UUID | None = None) -> list[dict[str, Any]]:
         """Every call, in order."""
         rows = self._db.execute(
