@@ -72,6 +72,7 @@ class Command:
     epoch: int
     traceparent: str
     type: Literal["headway.command.execute", "headway.command.compensate"]
+    sentms: int = 0  # when it was signed, in ms: a copy that is stored later is no news
     source: str = "/headway/coordinator"
     specversion: Literal["1.0"] = "1.0"
     starttoclosems: int = 0  # 0: no limit

@@ -1,8 +1,8 @@
 """The worker: pulls an agent's commands, starts their attempts, and stops without losing one.
 
-A first delivery runs at once, in one task. A command that may have been run before (delivered
-again, published again, or old) is claimed first. Junk on the command subject is taken out with
-a reason and never stops the loop.
+Only commands that a coordinator signed are looked at. A first delivery runs at once, in one task;
+a command that may have been run before is claimed first. Whatever else comes on the command
+subject is taken out with a reason and never stops the loop.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from uuid import UUID
 
 from headway.agents.agent import Agent
 from headway.agents.attempt import Attempt
+from headway.agents.command_key import AgentKey
 from headway.agents.connection import Connection
 from headway.agents.deadletters import dead_letter
 from headway.agents.errors import InvalidInput
@@ -24,6 +25,7 @@ from headway.agents.handling import Station
 from headway.agents.messages import Command, decode_command
 from headway.agents.presence import PresenceTeller
 from headway.agents.pull import ACK_WAIT_S, NAK, Delivery, Pull, term
+from headway.agents.repeats import Repeats
 from headway.agents.subjects import (
     COMMANDS_STREAM,
     CommandSubject,
@@ -35,7 +37,6 @@ from headway.agents.subjects import (
 from headway.agents.views import Presence
 from headway.agents.wire import StoreError
 
-OLD_COMMAND_S = 30.0  # an older one may have been given up and answered meanwhile
 CONCURRENCY = 64
 GRACE_S = 10.0
 CLEAN_UP_S = 1.0  # for handlers to notice that they were cancelled
@@ -69,8 +70,11 @@ class Worker:
         self._current: dict[str, Attempt] = {}  # by subject: the latest of each command
         self._through = asyncio.Event()  # set whenever an attempt is over
         self._stopping = False
+        self._doubtful = 0  # commands that wait for the key to be asked for again
         self._pull = Pull(self._wire, COMMANDS_STREAM, agent.name, self._on_delivery, self._free)
         self._presence = PresenceTeller(self._wire, self._look)
+        self._key = AgentKey(connection, agent.name)
+        self._repeats = Repeats()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then finish within `grace_s` and hand back the rest."""
@@ -86,7 +90,8 @@ class Worker:
         _log.info("agent %s works as %s", self._agent.name, self.name)
         try:
             async with asyncio.TaskGroup() as group:
-                pulling = group.create_task(self._pull.run())
+                self._group = group
+                pulling = group.create_task(self._pull_commands())
                 background = [
                     group.create_task(self._keep_for_ever()),
                     group.create_task(self._presence.run()),
@@ -101,6 +106,11 @@ class Worker:
             await self._hand_back_the_rest()
             await self._wire.unsubscribe(hints)
             _log.info("agent %s (%s) stopped", self._agent.name, self.name)
+
+    async def _pull_commands(self) -> None:
+        """Pull once the key that commands are checked with is known."""
+        await self._key.learn()
+        await self._pull.run()
 
     async def _wind_down(self, pulling: asyncio.Task[None]) -> None:
         """Take nothing new, and give the handlers that run their time."""
@@ -125,16 +135,40 @@ class Worker:
         await asyncio.wait({attempt.work for attempt in rest}, timeout=CLEAN_UP_S)
 
     def _free(self) -> int:
-        return self._slots - len(self._attempts)
+        return self._slots - len(self._attempts) - self._doubtful
 
     def _on_delivery(self, delivery: Delivery) -> None:
         current = self._current.get(delivery.subject)
         if current is not None and current.settlement.is_of(delivery):
             current.settlement.adopt(delivery)
             return
-        if self._stopping or len(self._attempts) >= self._slots:
+        if self._stopping or self._free() <= 0:
             self._wire.publish(delivery.reply, NAK)
             return
+        complaint = self._key.complaint(delivery)
+        if not complaint:
+            self._begin(delivery)
+        elif self._key.may_have_changed(delivery):
+            self._doubtful += 1
+            self._group.create_task(self._doubt(delivery))
+        else:
+            self._refuse(delivery, complaint)
+
+    async def _doubt(self, delivery: Delivery) -> None:
+        """A signature does not fit: begin if it is the key that is old."""
+        answered = await self._key.learn_again()
+        self._doubtful -= 1
+        complaint = self._key.complaint(delivery)
+        if not answered or self._stopping or self._free() <= 0:
+            self._wire.publish(delivery.reply, NAK)
+        elif complaint:
+            self._refuse(delivery, complaint)
+        else:
+            self._begin(delivery)
+        self._pull.freed()
+
+    def _begin(self, delivery: Delivery) -> None:
+        """Begin what a coordinator signed."""
         try:
             subject, command, task = _read(delivery)
         except (SubjectError, InvalidInput) as error:
@@ -143,9 +177,7 @@ class Worker:
         attempt = Attempt(self._station, delivery, subject, command, task, self._on_through)
         self._attempts.add(attempt)
         self._current[delivery.subject] = attempt
-        age_s = time.time() - delivery.stored_at_ms / 1000
-        fresh = delivery.delivered == 1 and command.epoch == 0 and age_s <= OLD_COMMAND_S
-        attempt.start(claimed=fresh)
+        attempt.start(claimed=not self._repeats.may_be(delivery, command))
 
     def _refuse(self, delivery: Delivery, reason: str) -> None:
         """Take a message out for good. It is kept as a dead letter if that can be had."""

@@ -28,8 +28,10 @@ from headway.coordinator.api import Api
 from headway.coordinator.asking import asking
 from headway.coordinator.batches import Batches
 from headway.coordinator.bus import Bus
+from headway.coordinator.caller import Caller
 from headway.coordinator.catalogue import Catalogue
 from headway.coordinator.clock import now_ms
+from headway.coordinator.command_keys import CommandKeys
 from headway.coordinator.engine import Engine
 from headway.coordinator.errors import CoordinatorError, SchemaMismatch
 from headway.coordinator.family import Family
@@ -68,13 +70,14 @@ class Coordinator:
         self._settings = settings
         self._rng = random.Random()  # noqa: S311 - jitter, not secrets
         self._store = Store(settings.postgres_url.get_secret_value())
+        self._command_keys = CommandKeys(self._store, now_ms)
         self._intake = Intake()
         self._roll = Roll()
         self._pulls: list[Pull] = []
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set. Raises SchemaMismatch only."""
-        await self._until_up("PostgreSQL", self._store.open, stop)
+        await self._until_up("PostgreSQL", self._open, stop)
         if stop.is_set():
             return
         connection = await _first(
@@ -102,9 +105,13 @@ class Coordinator:
             await connection.close()
             await self._store.close()
 
+    async def _open(self) -> None:
+        await self._store.open()
+        await self._command_keys.open()
+
     def _wire_up(self, connection: Connection) -> None:
         wire, put, store, roll = connection.wire, self._intake.put, self._store, self._roll
-        bus = Bus(connection)
+        bus = Bus(connection, self._command_keys.sign)
         self._topology = topology = Topology(connection, self._settings.replicas)
         sweep = Sweep(store, topology, put, now_ms, self._rng)
         settled = Settled(lambda task: news_of(wire, task, is_settled))
@@ -126,8 +133,9 @@ class Coordinator:
             self._ask,
             self._guard,
             self._jitter,
+            self._command_keys,
         )
-        self._api = Api(connection, {**services(parts), "health": self._health})
+        self._api = Api(connection, services(parts, self._health))
         self._housekeeping = Housekeeping(self.id, store, topology, catalogue, sweep, inlets, roll)
         wire.on_reconnect(self._housekeeping.nats_was_away)
         self._pulls = [
@@ -176,7 +184,7 @@ class Coordinator:
     def _jitter(self) -> float:
         return self._rng.uniform(-1.0, 1.0)
 
-    async def _health(self, _body: bytes) -> Health:
+    async def _health(self, _body: bytes, _caller: Caller) -> Health:
         row = (await self._store.fetch("now"))[0]
         return Health(
             status="ok",

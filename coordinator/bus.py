@@ -32,7 +32,9 @@ SUBJECT_TAKEN = 10077
 class Bus:
     """What one coordinator publishes."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, sign: Callable[[str, bytes], bytes]) -> None:
+        """`sign` puts the signature into a command for a subject."""
+        self._sign = sign
         self._connection = connection
         self._wire = connection.wire
 
@@ -106,13 +108,13 @@ class Bus:
 
     async def _body(self, command: Outgoing) -> bytes | None:
         if len(command.data) <= INLINE_MAX_BYTES:
-            return command.body()
+            return self._sign(command.subject, command.body(now_ms()))
         try:
             ref, digest = await self.put_payload(command.task, command.data)
         except Unavailable as error:
             _LOG.warning("a command's payload could not be stored: %s", error)
             return None
-        return command.body_by_reference(ref, digest)
+        return self._sign(command.subject, command.body_by_reference(now_ms(), ref, digest))
 
     async def _removed_unbegun(self, subject: str) -> bool:
         """Remove a command; whether its consumer had not got as far, and now never will."""

@@ -7,6 +7,8 @@ from uuid import UUID
 
 import orjson
 from headway.agents import messages, subjects
+from headway.coordinator.errors import Refusal
+from headway.coordinator.records import Loaded
 from headway.sagas.actions import Dispatch
 from headway.sagas.definition import Definition
 from headway.sagas.step import Step
@@ -22,12 +24,14 @@ class Outgoing(NamedTuple):
     attributes: dict[str, Any]
     data: bytes
 
-    def body(self) -> bytes:
-        """The message with its payload inline."""
-        return orjson.dumps({**self.attributes, "data": orjson.Fragment(self.data)})
+    def body(self, now_ms: int) -> bytes:
+        """The message with its payload inline, to be signed and sent now."""
+        data = orjson.Fragment(self.data)
+        return orjson.dumps({**self.attributes, "sentms": now_ms, "data": data})
 
-    def body_by_reference(self, ref: str, digest: str) -> bytes:
-        return orjson.dumps({**self.attributes, "dataref": ref, "datadigest": digest})
+    def body_by_reference(self, now_ms: int, ref: str, digest: str) -> bytes:
+        reference = {"sentms": now_ms, "dataref": ref, "datadigest": digest}
+        return orjson.dumps({**self.attributes, **reference})
 
 
 def command(
@@ -75,6 +79,35 @@ def target(step: Step, phase: Phase) -> str:
     name = step.action if phase is Phase.ACTION else step.compensate
     assert name is not None, "a step without a compensation is never compensated"
     return name
+
+
+def agent_of(step: Step, phase: Phase) -> str:
+    """Whom a step's commands in one phase are for."""
+    return target(step, phase).partition(".")[0]
+
+
+def agents_of(step: Step) -> tuple[str, ...]:
+    """Whom a step's commands are for, in either phase; the action's first."""
+    phases = (Phase.ACTION,) if step.compensate is None else (Phase.ACTION, Phase.COMPENSATION)
+    return tuple(agent_of(step, phase) for phase in phases)
+
+
+def check_agent(agent: str, loaded: Loaded, step_name: str, phase: str) -> None:
+    """Refuse (403) whoever is not the agent that the commands of this step's phase are for."""
+    step = loaded.definition.steps.get(step_name)
+    if step is None:
+        raise Refusal(f"there is no step {step_name!r} in saga {loaded.definition.name!r}", 404)
+    if phase == Phase.COMPENSATION and step.compensate is None:
+        raise Refusal(f"step {step_name!r} has no compensation", 404)
+    meant_for = agent_of(step, Phase(phase))
+    if agent != meant_for:
+        raise not_for(agent, step_name, phase, meant_for)
+
+
+def not_for(agent: str, step: str, phase: str, meant_for: str) -> Refusal:
+    return Refusal(
+        f"the {phase} of step {step!r} is for agent {meant_for!r}, not for {agent!r}", 403
+    )
 
 
 def _traceparent(task: str) -> str:

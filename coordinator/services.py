@@ -12,6 +12,7 @@ from headway.coordinator.audits import Audits
 from headway.coordinator.bus import Bus
 from headway.coordinator.catalogue import Catalogue
 from headway.coordinator.clock import now_ms
+from headway.coordinator.command_keys import CommandKeys
 from headway.coordinator.documents import Documents
 from headway.coordinator.errors import Refusal
 from headway.coordinator.gates import Gates
@@ -21,7 +22,7 @@ from headway.coordinator.lookups import Lookups
 from headway.coordinator.operations import Surroundings, TaskOperations
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded
-from headway.coordinator.serving import Serve
+from headway.coordinator.serving import Offer, Serve
 from headway.coordinator.settled import Settled
 from headway.coordinator.signing import Signing
 from headway.coordinator.store import Store
@@ -43,9 +44,10 @@ class Parts:
     ask: Ask
     hold: Hold
     jitter: Callable[[], float]
+    command_keys: CommandKeys
 
 
-def services(parts: Parts) -> dict[str, Serve]:
+def services(parts: Parts, health: Serve) -> Offer:
     """Every operation, by name."""
     store, roll, wire = parts.store, parts.roll, parts.connection.wire
     gates = Gates(store, Signing(store, now_ms), wire, now_ms)
@@ -54,17 +56,28 @@ def services(parts: Parts) -> dict[str, Serve]:
     )
     lookups = Lookups(store, parts.settled, roll, now_ms)
     by_people = Interventions(parts.ask, gates.decide, _reading(store), lookups.show, now_ms)
-    return {
-        **TaskOperations(around).operations(),
+    tasks, journal = TaskOperations(around), Journal(store, parts.hold, now_ms)
+    documents = Documents(store, wire.publish, now_ms)
+    people = {
+        **tasks.operations(),
         **lookups.operations(),
         **by_people.operations(),
         **WaitingList(store, gates.waiting).operations(),
         **parts.catalogue.operations(),
-        **Journal(store, parts.hold, now_ms).operations(),
+        **journal.operations(),
         **gates.operations(),
-        **Documents(store, wire.publish, now_ms).operations(),
+        **documents.operations(),
         **Audits(store).operations(),
+        "health": health,
     }
+    agents = {
+        **tasks.agent_operations(),
+        **journal.agent_operations(),
+        **gates.agent_operations(),
+        **documents.operations(),
+        **parts.command_keys.agent_operations(),
+    }
+    return Offer(people, agents)
 
 
 def _reading(store: Store) -> Callable[[UUID], Awaitable[Loaded]]:

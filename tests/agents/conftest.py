@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import itertools
+import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
@@ -15,6 +17,8 @@ from harness.eventually import eventually
 from headway.agents import payloads
 from headway.agents.agent import Agent
 from headway.agents.api import ERROR, ERROR_CODE
+from headway.agents.command_key import CommandKey
+from headway.agents.command_signing import signed
 from headway.agents.connection import Connection, connect
 from headway.agents.entries import (
     JournalAppend,
@@ -34,7 +38,7 @@ from headway.agents.subjects import (
     EVENTS_STORED,
     EVENTS_STREAM,
     PAYLOADS_BUCKET,
-    api_subject,
+    any_agent_subject,
     command_subject,
     commands_of_agent,
 )
@@ -53,6 +57,7 @@ from nats.js.api import (
 from pydantic import BaseModel
 
 ACK_WAIT_S = 0.6  # of the tests' consumers; workers are told
+KEY = b"k" * 32  # that the stand-in signs with
 
 
 @pytest.fixture
@@ -72,6 +77,8 @@ class StandIn:
         self.event_subjects: list[str] = []
         self.claims: list[ClaimRequest] = []
         self.presences: list[Presence] = []
+        self.key = KEY
+        self.keys_given = 0
         self.decide: Callable[[ClaimRequest], ClaimReply | None] = lambda claim: ClaimReply(
             granted=True, epoch=claim.epoch + 1
         )
@@ -80,7 +87,8 @@ class StandIn:
 
     async def start(self) -> None:
         await self.declare()
-        await self.wire.subscribe(api_subject("claim"), self._on_claim)
+        await self.wire.subscribe(any_agent_subject("claim"), self._on_claim)
+        await self.wire.subscribe(any_agent_subject("key"), self._on_key)
         await self.wire.subscribe("hw.presence.*", self._on_presence)
         self._pulling = asyncio.create_task(self._pull.run())
 
@@ -151,11 +159,17 @@ class StandIn:
                 self.connection.nc, command.task, data
             )
             command.data = None
+        command.sentms = command.sentms or time.time_ns() // 1_000_000
         subject = command_subject(agent, action, command.task, command.step)
-        await self.publish(subject, encode(command))
+        await self.send(subject, encode(command))
         return command
 
+    async def send(self, subject: str, body: bytes) -> None:
+        """Publish as a coordinator does: signed."""
+        await self.publish(subject, signed(self.key, subject, body))
+
     async def publish(self, subject: str, body: bytes) -> None:
+        """Publish anything, as it is."""
         assert await self.wire.store_all([(subject, body)]) == [None]
 
     async def event(self, command: Command, kind: str) -> Event:
@@ -187,6 +201,11 @@ class StandIn:
         self.event_subjects.append(delivery.subject)
         self.events.append(decode_event(delivery.body))
         self.wire.publish(delivery.reply, ACK)
+
+    def _on_key(self, _subject: str, reply: str, _headers: bytes, _body: bytes) -> None:
+        self.keys_given += 1
+        answer = CommandKey(key=base64.b64encode(self.key).decode())
+        self.wire.publish(reply, answer.model_dump_json().encode())
 
     def _on_claim(self, _subject: str, reply: str, _headers: bytes, body: bytes) -> None:
         claim = ClaimRequest.model_validate_json(body)
@@ -225,7 +244,7 @@ class JournalStandIn:
     async def start(self) -> None:
         for operation in _JOURNAL_REQUESTS:
             answer = partial(self._answer, operation)
-            await self._connection.nc.subscribe(api_subject(operation), cb=answer)
+            await self._connection.nc.subscribe(any_agent_subject(operation), cb=answer)
 
     def of(self, command: Command) -> MemoryJournal:
         """The journal of a command's operation."""

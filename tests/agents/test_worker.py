@@ -235,7 +235,7 @@ async def test_junk_is_taken_out_and_the_worker_goes_on(
     junk = [b"", b"\xff\x00", b"{}", b"[" * 10_000, b"null", b'{"id":1}', b"1" * 100_000]
     for number, body in enumerate(junk):
         subject = command_subject("payments", "charge", f"t{number}", "pay")
-        await standin.publish(subject, body)
+        await standin.send(subject, body)
     honest = await standin.command("payments", "charge", task="not-a-uuid")
     assert honest.task == "not-a-uuid"
     command = await standin.command("payments", "charge")
@@ -259,7 +259,7 @@ async def test_a_command_on_anothers_subject_is_refused(
     await standin.event(command, "completed")
     command.step = "other"
     subject = command_subject("payments", "charge", command.task, "pay")
-    await standin.publish(subject, orjson.dumps(command))
+    await standin.send(subject, orjson.dumps(command))
     await standin.all_acked()
     assert called == ["pay"]
 

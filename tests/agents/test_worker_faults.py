@@ -81,9 +81,7 @@ async def test_of_two_workers_with_one_command_the_claim_decides(
     command = await standin.command("payments", "charge", epoch=1)
     await standin.event(command, "completed")
     await standin.all_acked()
-    await standin.publish(
-        command_subject("payments", "charge", command.task, "pay"), encode(command)
-    )
+    await standin.send(command_subject("payments", "charge", command.task, "pay"), encode(command))
     await eventually(lambda: len(granted) == 2)
     await standin.all_acked()
     assert len(gate.runs) == 1
@@ -137,7 +135,7 @@ async def test_a_claim_that_is_not_granted_drops_the_command(
 async def test_an_old_command_is_claimed_even_when_it_comes_first(
     standin: StandIn, work: Work, agent: Agent, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.agents.worker.OLD_COMMAND_S", 0.05)
+    monkeypatch.setattr("headway.agents.repeats.OLD_COMMAND_S", 0.05)
     gate.opened.set()
     command = await standin.command("payments", "charge")
     await asyncio.sleep(0.1)  # the very thing under test: it gets old
