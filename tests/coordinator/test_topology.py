@@ -58,7 +58,7 @@ async def test_a_stream_or_a_consumer_that_is_gone_shows(
 async def test_a_fresh_command_that_is_there_already_counts_and_an_older_one_is_replaced(
     topology: Topology, connection: Connection
 ) -> None:
-    bus = Bus(connection)
+    bus = Bus(connection, unsigned)
     first = command("s")
     assert await bus.dispatch([first, first]) == [True, True]
     newer = first._replace(fresh=False, data=b"2")
@@ -71,7 +71,7 @@ async def test_a_fresh_command_that_is_there_already_counts_and_an_older_one_is_
 async def test_commands_in_the_stream_are_outstanding_until_withdrawn(
     topology: Topology, connection: Connection
 ) -> None:
-    bus = Bus(connection)
+    bus = Bus(connection, unsigned)
     commands = [command("s") for _ in range(40)]
     await bus.dispatch(commands)
     taken = [each.subject for each in commands]
@@ -80,6 +80,10 @@ async def test_commands_in_the_stream_are_outstanding_until_withdrawn(
     assert await bus.withdraw(taken[1:]) == set(taken[1:])
     assert await bus.withdraw(taken[1:2]) == set()
     assert await topology.outstanding(taken) == {taken[0]}
+
+
+def unsigned(_subject: str, body: bytes) -> bytes:
+    return body
 
 
 @dataclass
@@ -109,7 +113,7 @@ async def six(
     await topology.declare(["ag"])
     commands, got = [command("s") for _ in range(6)], list[Delivery]()
     for each in commands:
-        await Bus(connection).dispatch([each])
+        await Bus(connection, unsigned).dispatch([each])
     pull = Pull(connection.wire, COMMANDS_STREAM, "ag", got.append, lambda: 64)
     pulling = asyncio.create_task(pull.run())
     await eventually(lambda: len(got) == 6)
@@ -119,7 +123,7 @@ async def six(
 
 async def test_removing_a_command_that_is_worked_on_strands_no_other(six: Six) -> None:
     await six.ack(1, 2)
-    assert await Bus(six.connection).withdraw([six.subjects[3]]) == set()  # an agent had it
+    assert await Bus(six.connection, unsigned).withdraw([six.subjects[3]]) == set()  # an agent had it
     await six.ack(4)
     await eventually(lambda: six.redelivered == {six.subjects[0], six.subjects[5]})
 
