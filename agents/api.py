@@ -1,4 +1,7 @@
-"""Asking a coordinator: one request on `hw.api.<operation>`, its answer or our error."""
+"""Asking a coordinator: one request, its answer or our error.
+
+People ask on `hw.api.<operation>`, agents' workers on `hw.agents.<agent>.<operation>`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from headway.agents.errors import (
 )
 from headway.agents.messages import describe
 from headway.agents.patience import patiently
-from headway.agents.subjects import api_subject
+from headway.agents.subjects import agent_subject, api_subject
 from headway.agents.views import UNTYPED
 from headway.agents.wire import Unanswered
 from pydantic import BaseModel, ValidationError
@@ -38,13 +41,13 @@ M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
 
-async def call(connection: Connection, operation: str, body: bytes, timeout: float) -> bytes:
-    """One try of an operation, at most `timeout` seconds; the answer's JSON.
+async def call(connection: Connection, subject: str, body: bytes, timeout: float) -> bytes:
+    """One try of the operation at `subject`, at most `timeout` seconds; the answer's JSON.
 
     Raises Unavailable if nobody answers or the coordinator cannot work now (its code 5xx),
     else Refused (a more telling subclass where there is one) or InvalidInput as it answers.
     """
-    message = await connection.wire.ask(api_subject(operation), body, timeout)
+    message = await connection.wire.ask(subject, body, timeout)
     headers = message.headers or {}
     if ERROR_CODE in headers or ERROR in headers:
         raise _error(headers.get(ERROR_CODE, "500"), headers.get(ERROR, ""), message.data)
@@ -65,12 +68,15 @@ def made(model: type[M], **fields: Any) -> M:
 class Api:
     """Questions to whatever coordinator answers, asked again while none does.
 
-    `timeout` is in seconds and covers all tries of one question.
+    `timeout` is in seconds and covers all tries of one question. `agent`: whose worker asks.
     """
 
-    def __init__(self, connection: Connection, *, timeout: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, connection: Connection, *, timeout: float = TIMEOUT_S, agent: str = ""
+    ) -> None:
         self.connection = connection
         self.timeout = timeout
+        self._agent = agent
 
     async def ask(
         self,
@@ -89,8 +95,10 @@ class Api:
         body = request if isinstance(request, bytes) else _encoded(request)
         try_s = min(TRY_TIMEOUT_S if try_s is None else try_s, self.timeout)
 
+        subject = agent_subject(self._agent, operation) if self._agent else api_subject(operation)
+
         async def once() -> bytes:
-            return await call(self.connection, operation, body, try_s)
+            return await call(self.connection, subject, body, try_s)
 
         answer = await self.insist(operation, once, repeatable=repeatable)
         try:

@@ -29,12 +29,13 @@ class Waits(Protocol):
 def calls_of(
     keeping: Keeping,
     connection: Connection,
+    agent: str,
     about: About,
     opening: JournalOpen,
     in_thread: InThread,
     waits: Waits,
 ) -> Calls:
-    """The calls of the attempt that opens its journal with `opening`."""
+    """The calls of the attempt of `agent` that opens its journal with `opening`."""
     journal = Journal(keeping)
 
     async def leave(tool: Tool, call: Call) -> str:
@@ -54,7 +55,7 @@ def calls_of(
         ask = gates.token_for if tool.redeems else gates.pass_gate
         wait = waits.begin() if tool.requires_approval else None
         try:
-            return await ask(connection, request, waiting=wait)
+            return await ask(connection, request, agent=agent, waiting=wait)
         finally:
             if wait is not None:
                 waits.over(wait)

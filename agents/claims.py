@@ -9,6 +9,7 @@ from headway.agents.connection import Connection
 from headway.agents.errors import InvalidInput, Refused, Unavailable
 from headway.agents.messages import Command, describe
 from headway.agents.patience import patiently
+from headway.agents.subjects import agent_subject
 from headway.agents.views import ClaimReply, ClaimRequest
 from pydantic import ValidationError
 
@@ -32,14 +33,14 @@ async def claim(
         attempt=command.attempt,
         epoch=command.epoch,
         delivery=delivered,
-        agent=agent,
         worker=worker,
     )
+    subject = agent_subject(agent, "claim")
     body = request.model_dump_json().encode()
 
     async def once() -> ClaimReply:
         try:
-            answer = await api.call(connection, "claim", body, CLAIM_TIMEOUT_S)
+            answer = await api.call(connection, subject, body, CLAIM_TIMEOUT_S)
             return ClaimReply.model_validate_json(answer)
         except (Refused, InvalidInput) as error:
             return ClaimReply(granted=False, reason=str(error))

@@ -153,7 +153,7 @@ class Context(AttemptFacts):
         """State that agents share. Each write says which task and step made it."""
         if self.connection is None:
             raise Unavailable("a context that no worker made has no connection, so no documents")
-        return Documents(self.connection, task=self.task, step=self.step)
+        return Documents(self.connection, agent=self.agent, task=self.task, step=self.step)
 
     async def heartbeat(self, progress: Any = None) -> None:
         """Say that the handler is alive, as often as you like: most calls cost nothing.

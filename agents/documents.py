@@ -86,11 +86,12 @@ class Documents(Api):
         connection: Connection,
         *,
         timeout: float = TIMEOUT_S,
+        agent: str = "",
         by: str = "",
         task: UUID | None = None,
         step: str = "",
     ) -> None:
-        super().__init__(connection, timeout=timeout)
+        super().__init__(connection, timeout=timeout, agent=agent)
         self._author = {"by": by, "task": task, "step": step}
 
     async def collection(

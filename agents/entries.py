@@ -92,7 +92,6 @@ class JournalOpen(Operation):
 
     attempt: Number
     epoch: Number
-    agent: str
     worker: str
 
 

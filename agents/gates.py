@@ -6,8 +6,8 @@ person has approved this very invocation. It lasts TOKEN_LIFETIME_S, and is good
 
 Whoever is about to act redeems it, right before acting:
 
-    token = await gates.token_for(connection, request)       # waits for a person, if it must
-    await gates.redeem(connection, token, tool=…, arguments_digest=…)
+    token = await gates.token_for(connection, request, agent=…)  # waits for a person
+    await gates.redeem(connection, token, tool=…, arguments_digest=…, agent=…)
 
 `pass_gate` is both, and begins again while the task moves on in between. A downstream that gets the
 token along with the call checks it by itself, and then redeems it if it can reach a coordinator:
@@ -170,11 +170,13 @@ class PublicKeys(_Model):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a token says. `version` is the task's state version that it is bound to."""
+    """What a token says. `agent` is who was given it; `version` is the task's state version that it
+    is bound to."""
 
     task: UUID
     step: str
     phase: str
+    agent: str
     attempt: int
     epoch: int
     version: int
@@ -267,18 +269,23 @@ async def public_keys(connection: Connection) -> PublicKeys:
 
 
 async def token_for(
-    connection: Connection, request: GateRequest, *, waiting: Callable[[], object] | None = None
+    connection: Connection,
+    request: GateRequest,
+    *,
+    agent: str,
+    waiting: Callable[[], object] | None = None,
 ) -> str:
-    """A token for `request`, however long a person takes and coordinators are away.
+    """A token for `request` of `agent`'s attempt, however long a person takes and coordinators are
+    away.
 
     `waiting` is called every few seconds while a person is waited for. Raises GateRejected if the
     person says no, Halted for a tool that the manifest does not allow, Superseded if the attempt
     is not the one that the task waits for, and GateRefused if the task does not want the call.
     """
-    asking = request
+    asking, api = request, Api(connection, agent=agent)
     while True:
         try_s = asking.wait_s + ANSWER_S
-        once = partial(Api(connection).ask, "gate.request", asking, GateReply, try_s=try_s)
+        once = partial(api.ask, "gate.request", asking, GateReply, try_s=try_s)
         try:
             reply = await patiently(once, f"gate of {request.tool} in {request.task}")
         except Refused as refused:
@@ -293,14 +300,15 @@ async def token_for(
 
 
 async def redeem(
-    connection: Connection, token: str, *, tool: str, arguments_digest: str
+    connection: Connection, token: str, *, tool: str, arguments_digest: str, agent: str = ""
 ) -> GateRedeemed:
     """Use the token up, right before acting. Raises GateRefused if it is not good, or not any more.
+    `agent`: the one whose worker does it; a downstream has none.
 
     An answer that got lost does no harm: this very use is known again.
     """
     using = GateRedeem(token=token, tool=tool, arguments_digest=arguments_digest, use=uuid4())
-    once = partial(Api(connection).ask, "gate.redeem", using, GateRedeemed)
+    once = partial(Api(connection, agent=agent).ask, "gate.redeem", using, GateRedeemed)
     try:
         return await patiently(once, f"redeeming a gate token of {tool}")
     except Refused as refused:
@@ -308,7 +316,11 @@ async def redeem(
 
 
 async def pass_gate(
-    connection: Connection, request: GateRequest, *, waiting: Callable[[], object] | None = None
+    connection: Connection,
+    request: GateRequest,
+    *,
+    agent: str,
+    waiting: Callable[[], object] | None = None,
 ) -> str:
     """Get a token and use it up; again while it grows old, or the task moves on, in between.
 
@@ -316,9 +328,9 @@ async def pass_gate(
     """
     tool, digest = request.tool, request.arguments_digest
     while True:
-        token = await token_for(connection, request, waiting=waiting)
+        token = await token_for(connection, request, agent=agent, waiting=waiting)
         try:
-            await redeem(connection, token, tool=tool, arguments_digest=digest)
+            await redeem(connection, token, tool=tool, arguments_digest=digest, agent=agent)
             return token
         except GateRefused as refused:
             if refused.kind not in (STALE, EXPIRED):
@@ -330,6 +342,7 @@ def _gate(claims: dict[str, Any]) -> Gate:
         UUID(claims["sub"]),
         claims["step"],
         claims["phase"],
+        claims["agent"],
         claims["attempt"],
         claims["epoch"],
         claims["ver"],

@@ -33,7 +33,7 @@ from headway.agents.messages import INPUT_MAX_BYTES, Command, CommandData, Event
 from headway.agents.threads import in_thread
 from headway.agents.timelimit import TimeLimit
 
-Keep = Callable[[Connection, JournalOpen], Keeping]
+Keep = Callable[[Connection, str, JournalOpen], Keeping]
 
 _log = logging.getLogger("headway.agents.attempt")
 
@@ -96,7 +96,6 @@ class Handling:
                 phase=command.phase,
                 attempt=command.attempt,
                 epoch=epoch,
-                agent=self._station.agent.name,
                 worker=self._station.worker,
             )
             anew = bool(data.rejection)
@@ -206,8 +205,9 @@ class Handling:
 
     def _journaled(self, about: About, opening: JournalOpen, keep: Keep) -> Calls:
         connection = self._station.connection
-        keeping = keep(connection, opening)
-        return calls_of(keeping, connection, about, opening, self._in_thread, self)
+        agent = self._station.agent.name
+        keeping = keep(connection, agent, opening)
+        return calls_of(keeping, connection, agent, about, opening, self._in_thread, self)
 
     async def _last_word(self, calls: Calls, outcome: EventData) -> EventData:
         """What is reported: if the handler's calls were stopped, that. Raises Superseded."""

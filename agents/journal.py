@@ -53,6 +53,7 @@ from headway.agents.errors import (
 )
 from headway.agents.messages import describe
 from headway.agents.patience import patiently
+from headway.agents.subjects import agent_subject
 from pydantic import BaseModel, ValidationError
 
 TRY_TIMEOUT_S = 5.0
@@ -90,8 +91,10 @@ class Keeping(Protocol):
 class Coordinated:
     """A journal kept by coordinators. Asks until one answers, however long that takes."""
 
-    def __init__(self, connection: Connection, opening: JournalOpen) -> None:
+    def __init__(self, connection: Connection, agent: str, opening: JournalOpen) -> None:
+        """`agent` is the one whose attempt opens its journal with `opening`."""
         self._connection = connection
+        self._agent = agent
         self._opening = opening
         self._task, self._step, self._phase = opening.task, opening.step, opening.phase
         self._what = f"{opening.task}/{opening.step}"
@@ -123,10 +126,11 @@ class Coordinated:
         return await patiently(get, f"payload of {self._what}")
 
     async def _ask(self, operation: str, request: BaseModel, reply: type[M]) -> M:
+        subject = agent_subject(self._agent, operation)
         body = request.model_dump_json(exclude_defaults=True).encode()
 
         async def once() -> M:
-            answer = await api.call(self._connection, operation, body, TRY_TIMEOUT_S)
+            answer = await api.call(self._connection, subject, body, TRY_TIMEOUT_S)
             try:
                 return reply.model_validate_json(answer)
             except ValidationError as error:

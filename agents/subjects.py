@@ -30,6 +30,7 @@ EVENTS_STORED = (
 FEED = f"{PREFIX}.feed.*.*.*"
 DEAD = f"{PREFIX}.dead.*"
 API = f"{PREFIX}.api"
+AGENTS = f"{PREFIX}.agents"
 PRESENCE = f"{PREFIX}.presence.*"
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -122,6 +123,40 @@ def dead_subject(origin: str) -> str:
 def api_subject(operation: str) -> str:
     """The request subject of an operation, for example `submit` or `saga.register`."""
     return f"{API}.{operation}"
+
+
+def agent_subject(agent: str, operation: str) -> str:
+    """The request subject of an operation that agents' workers ask for, for example `claim`.
+
+    The server lets only `agent` publish there.
+    """
+    return f"{AGENTS}.{agent}.{operation}"
+
+
+def any_agent_subject(operation: str) -> str:
+    """Where coordinators listen for an operation that any agent asks for."""
+    return f"{AGENTS}.*.{operation}"
+
+
+def asking_agent(subject: str) -> str:
+    """The agent of a request: the token of its subject that the server enforced; "" for people."""
+    parts = subject.split(".", 3)
+    return parts[2] if len(parts) == 4 and parts[1] == "agents" else ""
+
+
+def requests_of_agent(agent: str) -> str:
+    """All that an agent may ask coordinators for."""
+    return f"{AGENTS}.{agent}.>"
+
+
+def alive_subject(agent: str, worker: str) -> str:
+    """Core NATS: an instance listens there, so that no responders tells that it is gone."""
+    return f"{PREFIX}.alive.{agent}.{worker}"
+
+
+def alive_of_agent(agent: str) -> str:
+    """Where the instances of an agent may listen."""
+    return f"{PREFIX}.alive.{agent}.>"
 
 
 def presence_subject(agent: str) -> str:

@@ -213,6 +213,14 @@ class TaskRequest(_Model):
     reason: str = ""
 
 
+class MoveRequest(TaskRequest):
+    """move: have a task go on under another version of its saga, if its history fits that one;
+    with `dry_run`, only find out whether it does."""
+
+    to: int = Field(ge=1)
+    dry_run: bool = False
+
+
 class GetRequest(_Model):
     """get: a task as it is; with `wait_s`, once it is settled or after so many seconds."""
 
@@ -300,7 +308,6 @@ class ClaimRequest(_Model):
     attempt: Number
     epoch: Number
     delivery: Number
-    agent: str
     worker: str
 
 

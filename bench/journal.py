@@ -27,6 +27,7 @@ from uuid import UUID
 import asyncpg
 import psutil
 from headway.agents import Client
+from headway.agents.api import Api
 from headway.agents.entries import (
     JournalAppend,
     JournalAppended,
@@ -79,16 +80,16 @@ class Author:
     """An agent's side of one journal."""
 
     def __init__(self, client: Client, task: UUID) -> None:
-        self._client = client
+        self._api = Api(client.connection, agent="writer")
         self._operation = {"task": task, "step": "do", "phase": "action"}
         self._epoch = self._seq = 0
         self.append_s: list[float] = []
         self.open_s = 0.0
 
     async def open(self) -> None:
-        request = JournalOpen(**self._operation, attempt=1, epoch=0, agent="writer", worker="w")
+        request = JournalOpen(**self._operation, attempt=1, epoch=0, worker="w")
         began = time.perf_counter()
-        self._epoch = (await self._client.ask("journal.open", request, JournalOpened)).epoch
+        self._epoch = (await self._api.ask("journal.open", request, JournalOpened)).epoch
         self.open_s = time.perf_counter() - began
 
     async def work(self, calls: int) -> None:
@@ -108,7 +109,7 @@ class Author:
             **self._operation, epoch=self._epoch, seq=self._seq + 1, entries=[entry]
         )
         began = time.perf_counter()
-        self._seq = (await self._client.ask("journal.append", request, JournalAppended)).seq
+        self._seq = (await self._api.ask("journal.append", request, JournalAppended)).seq
         self.append_s.append(time.perf_counter() - began)
 
 

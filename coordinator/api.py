@@ -1,4 +1,7 @@
-"""The NATS face: micro service `headway` on `hw.api.>` (ADR-32), found by `$SRV` as any other.
+"""The NATS face: micro service `headway` (ADR-32), found by `$SRV` as any other.
+
+People ask on `hw.api.<operation>`, agents' workers on `hw.agents.<agent>.<operation>`, where the
+server lets nobody else publish.
 
 Errors come as the headers `Nats-Service-Error` and `Nats-Service-Error-Code` with a problem
 object (RFC 9457) as body. Answers over the inline limit travel by reference.
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
@@ -20,7 +23,8 @@ from headway.agents.connection import Connection
 from headway.agents.errors import Unavailable
 from headway.agents.messages import INLINE_MAX_BYTES, describe
 from headway.agents.payloads import put
-from headway.agents.subjects import API
+from headway.agents.subjects import any_agent_subject, api_subject, asking_agent
+from headway.coordinator.caller import Caller
 from headway.coordinator.errors import (
     BusUnavailable,
     CoordinatorError,
@@ -28,7 +32,7 @@ from headway.coordinator.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from headway.coordinator.serving import Serve
+from headway.coordinator.serving import Offer, Serve
 from nats.micro.request import Request
 from nats.micro.service import Service
 from pydantic import BaseModel, ValidationError
@@ -41,11 +45,11 @@ REQUESTS_MAX = 4_096  # at once; more are told to come again
 
 
 class Api:
-    def __init__(self, connection: Connection, operations: Mapping[str, Serve]) -> None:
+    def __init__(self, connection: Connection, offer: Offer) -> None:
         self._connection = connection
         self._running: set[asyncio.Task[None]] = set()
         self._service: Service | None = None
-        self._operations = operations
+        self._offer = offer
 
     async def start(self) -> None:
         """Register the service and its endpoints."""
@@ -55,12 +59,11 @@ class Api:
             version=version("headway"),
             description="Durable coordination for multi-agent systems",
         )
-        for operation, serve in self._operations.items():
-            await self._service.add_endpoint(
-                name=operation.replace(".", "-"),
-                subject=f"{API}.{operation}",
-                handler=self._handler(serve),
-            )
+        for operation, serve in self._offer.people.items():
+            await self._listen(operation.replace(".", "-"), api_subject(operation), serve)
+        for operation, serve in self._offer.agents.items():
+            name = f"agents-{operation.replace('.', '-')}"
+            await self._listen(name, any_agent_subject(operation), serve)
 
     async def stop(self) -> None:
         """Take no more requests, and let those under way end."""
@@ -68,6 +71,10 @@ class Api:
             await self._service.stop()
         if self._running:
             await asyncio.wait(self._running)
+
+    async def _listen(self, name: str, subject: str, serve: Serve) -> None:
+        assert self._service is not None
+        await self._service.add_endpoint(name=name, subject=subject, handler=self._handler(serve))
 
     def _handler(self, serve: Serve) -> Callable[[Request], Coroutine[Any, Any, None]]:
         async def handle(request: Request) -> None:
@@ -83,7 +90,7 @@ class Api:
     async def _serve(self, serve: Serve, request: Request) -> None:
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                answer = await serve(request.data)
+                answer = await serve(request.data, Caller(asking_agent(request.subject)))
             body = await self._encode(answer)
             with suppress(ValueError):  # nobody waits for the answer: it was no request
                 await request.respond(body)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import orjson
 from headway.agents import views
 from headway.coordinator import portraits
+from headway.coordinator.caller import Caller
 from headway.coordinator.errors import Refusal
 from headway.coordinator.jetstream import JetStreamError
 from headway.coordinator.presence import Roll
@@ -35,11 +36,11 @@ class Catalogue:
         return {
             "saga.register": self.register,
             "saga.get": typed(views.SagaRef, self.saga),
-            "saga.list": lambda _: self.sagas(),
-            "agents": lambda _: self.agents(),
+            "saga.list": lambda _body, _caller: self.sagas(),
+            "agents": lambda _body, _caller: self.agents(),
         }
 
-    async def register(self, body: bytes) -> views.SagaView:
+    async def register(self, body: bytes, _caller: Caller) -> views.SagaView:
         try:
             definition = Definition.from_json(body)
         except DefinitionError as error:

@@ -24,11 +24,13 @@ from headway.agents.document_views import (
     DocumentVersion,
     WriteOutcome,
 )
+from headway.coordinator.authors import Authors
+from headway.coordinator.caller import Caller
 from headway.coordinator.document_writes import DocumentWrites
 from headway.coordinator.documenting import Write, body_of, unknown_collection, unknown_document
 from headway.coordinator.errors import Refusal
 from headway.coordinator.rulebook import Rulebook
-from headway.coordinator.serving import Serve, typed
+from headway.coordinator.serving import Serve, typed, typed_by
 from headway.coordinator.store import Store
 
 
@@ -41,29 +43,34 @@ class Documents:
         """`publish` as for DocumentWrites; `clock` gives ms."""
         self._store = store
         self._clock = clock
+        self._authors = Authors(store.read)
         self._rulebook = Rulebook(store)
         self._writes = DocumentWrites(store, self._rulebook, publish, clock)
 
     def operations(self) -> dict[str, Serve]:
+        """For people, and for agents' workers."""
         return {
-            "document.collection": typed(CollectionRequest, self.collection),
+            "document.collection": typed_by(CollectionRequest, self.collection),
             "document.get": typed(DocumentGet, self.get),
-            "document.put": typed(DocumentPut, self.put),
-            "document.delete": typed(DocumentDelete, self.delete),
+            "document.put": typed_by(DocumentPut, self.put),
+            "document.delete": typed_by(DocumentDelete, self.delete),
             "document.list": typed(DocumentList, self.list),
             "document.history": typed(DocumentHistoryRequest, self.history),
             "document.changes": typed(DocumentChangesRequest, self.changes),
         }
 
-    async def collection(self, request: CollectionRequest) -> CollectionView:
-        return await self._rulebook.register(request, self._clock())
+    async def collection(self, request: CollectionRequest, caller: Caller) -> CollectionView:
+        """Register a collection. Only people may change the rules of one that is there."""
+        return await self._rulebook.register(request, self._clock(), change=not caller.agent)
 
-    async def put(self, request: DocumentPut) -> WriteOutcome:
+    async def put(self, request: DocumentPut, caller: Caller) -> WriteOutcome:
+        await self._authors.check(caller, request.task, request.step)
         fields = dict(request)
         value = fields.pop("body")
         return await self._writes.write(Write(**fields, body=body_of(value), value=value))
 
-    async def delete(self, request: DocumentDelete) -> WriteOutcome:
+    async def delete(self, request: DocumentDelete, caller: Caller) -> WriteOutcome:
+        await self._authors.check(caller, request.task, request.step)
         return await self._writes.write(Write(**dict(request)))
 
     async def get(self, request: DocumentGet) -> Document:

@@ -21,9 +21,11 @@ from headway.agents.subjects import feed_subject
 from headway.agents.views import PAGE_LIMIT_MAX, WaitingView
 from headway.agents.wire import Wire
 from headway.coordinator import gate_rows, gating
+from headway.coordinator.caller import Caller
+from headway.coordinator.commands import check_agent, not_for
 from headway.coordinator.errors import Refusal
 from headway.coordinator.records import Loaded
-from headway.coordinator.serving import Serve, typed
+from headway.coordinator.serving import Serve, typed, typed_by
 from headway.coordinator.signing import Signing
 from headway.coordinator.store import Store
 
@@ -46,35 +48,45 @@ class Gates:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "gate.request": typed(g.GateRequest, self.request),
-            "gate.redeem": typed(g.GateRedeem, self.redeem),
+            "gate.redeem": typed_by(g.GateRedeem, self.redeem),
             "gate.decide": typed(g.GateDecide, self.decide),
             "gate.keys": self.keys,
         }
 
-    async def request(self, request: g.GateRequest) -> g.GateReply:
+    def agent_operations(self) -> dict[str, Serve]:
+        return {
+            "gate.request": typed_by(g.GateRequest, self.request),
+            "gate.redeem": typed_by(g.GateRedeem, self.redeem),
+            "gate.keys": self.keys,
+        }
+
+    async def request(self, request: g.GateRequest, caller: Caller) -> g.GateReply:
         """A token, if this very call is wanted now and a person who must approve has; waits for
         that as long as is asked."""
         until = time.monotonic() + request.wait_s
-        reply = await self._reply(request)
+        reply = await self._reply(request, caller.agent)
         if reply.status != "waiting" or not request.wait_s:
             return reply
         async with news_of(self._wire, request.task, _is_news) as news:
             while reply.status == "waiting" and (left := until - time.monotonic()) > 0:
                 news.clear()
-                reply = await self._reply(request)
+                reply = await self._reply(request, caller.agent)
                 if reply.status == "waiting":
                     await wait_for(news, left)
         return reply
 
-    async def redeem(self, request: g.GateRedeem) -> g.GateRedeemed:
-        """Use a token up, or say why it is not good."""
+    async def redeem(self, request: g.GateRedeem, caller: Caller) -> g.GateRedeemed:
+        """Use a token up, or say why it is not good. An agent can use up only its own."""
         key = await self._signing.key()
         try:
             gate = g.read(request.token, key.keys)
         except g.GateRefused as refused:
             _LOG.warning("a gate token was refused: %s", refused)
             raise _refusal(refused) from refused
+        if caller.agent and caller.agent != gate.agent:
+            raise await self._noted(
+                gate, not_for(caller.agent, gate.step, gate.phase, gate.agent), by=caller.agent
+            )
         try:
             tool, digest, now = request.tool, request.arguments_digest, self._clock() / 1000
             g.check(gate, tool=tool, arguments_digest=digest, now=now)
@@ -108,7 +120,7 @@ class Gates:
         self._announce(loaded)
         return gate_rows.view_of(decided[0])
 
-    async def keys(self, _body: bytes) -> g.PublicKeys:
+    async def keys(self, _body: bytes, _caller: Caller) -> g.PublicKeys:
         """What tokens are checked with."""
         return (await self._signing.key()).keys
 
@@ -119,14 +131,14 @@ class Gates:
         rows = await self._store.fetch("waiting_gates", *arguments)
         return [gate_rows.waiting_of(row) for row in rows]
 
-    async def _reply(self, request: g.GateRequest) -> g.GateReply:
+    async def _reply(self, request: g.GateRequest, agent: str) -> g.GateReply:
         """As things stand now, without waiting."""
         loaded = (await self._store.read([request.task])).get(request.task)
         if loaded is None:
             raise Refusal(f"there is no task {request.task}", 404)
+        check_agent(agent, loaded, request.step, request.phase)
         operation = request.task, request.step, request.phase
         rows = await self._store.fetch("gate_and_call", *operation, request.key, request.invocation)
-        agent = rows[0]["agent"] if rows else ""
         call, kept = gate_rows.call_of(rows), gate_rows.kept_of(rows)
         try:
             status = gating.answer(request, loaded.task, loaded.manifest, call, kept)
@@ -156,7 +168,7 @@ class Gates:
 
     async def _issue(self, request: g.GateRequest, loaded: Loaded, agent: str) -> g.GateReply:
         now_ms = self._clock()
-        gate = gating.gate(request, loaded.task, uuid4(), now_ms)
+        gate = gating.gate(request, agent, loaded.task, uuid4(), now_ms)
         token = (await self._signing.key()).sign(gate)
         issued = await self._store.fetch(
             "issue_token",
@@ -167,7 +179,7 @@ class Gates:
             gate_rows.data_of_request(request, version=gate.version),
         )
         if not issued:  # meanwhile a person is asked, or has rejected it
-            return await self._reply(request)
+            return await self._reply(request, agent)
         return _reply(request, "granted", token=token)
 
     async def _use(self, gate: g.Gate, use: UUID) -> g.GateRedeemed:
@@ -195,10 +207,10 @@ class Gates:
         rows = await self._store.fetch("token_use", gate.task, gate.invocation, gate.token_id)
         return gating.Use(*rows[0]) if rows else gating.NO_USE
 
-    async def _noted(self, gate: g.Gate, refusal: Refusal) -> Refusal:
-        """The refusal of a token, once it is in the audit log."""
+    async def _noted(self, gate: g.Gate, refusal: Refusal, by: str = "") -> Refusal:
+        """The refusal of a token, once it is in the audit log; `by` is the agent that tried."""
         data = gate_rows.data_of_gate(gate, refused=refusal.kind)
-        note = gate.step, self._clock(), "", gate.tool, refusal.reason, gate.token_id, data
+        note = gate.step, self._clock(), by, gate.tool, refusal.reason, gate.token_id, data
         await self._store.fetch("note_refusal", gate.task, *note)
         return refusal
 

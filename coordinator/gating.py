@@ -124,13 +124,14 @@ def check_decision(task: Task, view: GateView) -> None:
         raise refused(CLOSED, f"the task wants no call of step {view.step!r} now: {why}")
 
 
-def gate(request: GateRequest, task: Task, token_id: UUID, now_ms: int) -> Gate:
+def gate(request: GateRequest, agent: str, task: Task, token_id: UUID, now_ms: int) -> Gate:
     """What a token given now says."""
     issued_at = now_ms // 1000
     return Gate(
         request.task,
         request.step,
         request.phase,
+        agent,
         request.attempt,
         request.epoch,
         task.version,

@@ -27,6 +27,8 @@ from headway.agents.entries import (
     Usage,
 )
 from headway.coordinator import journaling
+from headway.coordinator.caller import Caller
+from headway.coordinator.commands import check_agent
 from headway.coordinator.errors import CoordinatorError, Refusal, StoreUnavailable
 from headway.coordinator.groupcommit import GroupCommit
 from headway.coordinator.journal_rows import (
@@ -49,7 +51,7 @@ from headway.coordinator.journal_rows import (
     spent_of,
 )
 from headway.coordinator.records import Loaded
-from headway.coordinator.serving import Serve, typed
+from headway.coordinator.serving import Serve, typed, typed_by
 from headway.coordinator.store import Store
 
 ROUNDS_MAX = 8  # after so many lost races a request is to be asked again
@@ -66,11 +68,13 @@ class Hold(Protocol):
 @dataclass(frozen=True, slots=True)
 class Opening:
     request: JournalOpen
+    agent: str
 
 
 @dataclass(frozen=True, slots=True)
 class Appending:
     request: JournalAppend
+    agent: str
     rows: tuple[Row, ...]
 
 
@@ -110,18 +114,23 @@ class Journal:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "journal.open": typed(JournalOpen, self.open),
-            "journal.append": typed(JournalAppend, self.append),
             "journal.read": typed(JournalRead, self.read),
             "journal.settle": typed(JournalSettle, self.settle),
         }
 
-    async def open(self, request: JournalOpen) -> JournalOpened:
-        for field in ("step", "agent", "worker"):
+    def agent_operations(self) -> dict[str, Serve]:
+        return {
+            "journal.open": typed_by(JournalOpen, self.open),
+            "journal.append": typed_by(JournalAppend, self.append),
+            "journal.read": typed_by(JournalRead, self.read_own),
+        }
+
+    async def open(self, request: JournalOpen, caller: Caller) -> JournalOpened:
+        for field in ("step", "worker"):
             check_words(field, getattr(request, field))
         if not request.worker:
             raise Refusal("worker: who opens a journal must say so", 422)
-        outcome = await self._commits.ask(Opening(request), 0)
+        outcome = await self._commits.ask(Opening(request, caller.agent), 0)
         page = await self._page(request, 0, ENTRIES_PAGE_MAX)
         return JournalOpened(
             epoch=outcome.head.epoch,
@@ -131,12 +140,12 @@ class Journal:
             usage=_usage(outcome.bounds.spent),
         )
 
-    async def append(self, request: JournalAppend) -> JournalAppended:
+    async def append(self, request: JournalAppend, caller: Caller) -> JournalAppended:
         check_words("step", request.step)
         rows = tuple(row_of(entry, number) for number, entry in enumerate(request.entries))
         size = sum(len(row.data or b"") for row in rows)
         try:
-            outcome = await self._commits.ask(Appending(request, rows), size)
+            outcome = await self._commits.ask(Appending(request, caller.agent, rows), size)
         except Refusal as refusal:
             if refusal.kind in journaling.GUARDS:
                 await self._hold(request.task, request.step, refusal.kind, refusal.reason)
@@ -146,6 +155,14 @@ class Journal:
             journaling.check_appended_before(request, rows, [kept(each) for each in stored])
         last = request.seq + len(rows) - 1
         return JournalAppended(seq=last, usage=_usage(outcome.bounds.spent))
+
+    async def read_own(self, request: JournalRead, caller: Caller) -> JournalPage:
+        """As `read`, for the agent that the step's commands are for."""
+        loaded = (await self._store.read([request.task])).get(request.task)
+        if loaded is None:
+            raise Refusal(f"there is no task {request.task}", 404)
+        check_agent(caller.agent, loaded, request.step, request.phase)
+        return await self.read(request)
 
     async def read(self, request: JournalRead) -> JournalPage:
         check_words("step", request.step)
@@ -240,14 +257,14 @@ def _decide(work: Work, read: Read) -> tuple[list[Change], Outcome]:
     bounds = read.bounds.get(task, Bounds())
     head = read.heads.get(place, UNOPENED)
     match work:
-        case Opening(request):
+        case Opening(request, agent):
             changes = journaling.opened(
-                request, read.heads, read.tasks.get(task), read.resumed.get(task, 0)
+                request, agent, read.heads, read.tasks.get(task), read.resumed.get(task, 0)
             )
             own = changes[-1:] if changes and changes[-1].place == place else []
             return changes, Outcome(own[0].after if own else head, bounds)
-        case Appending(request, rows):
-            change = journaling.appended(request, rows, head, bounds)
+        case Appending(request, agent, rows):
+            change = journaling.appended(request, agent, rows, head, bounds)
         case Settling(request, row):
             change = journaling.settled(request, row, head, read.tasks.get(task))
     if change is None:

@@ -27,7 +27,7 @@ from headway.agents.entries import (
 )
 from headway.agents.identity import ACTION, COMPENSATION
 from headway.agents.manifest import Manifest
-from headway.coordinator.commands import target
+from headway.coordinator.commands import check_agent, not_for
 from headway.coordinator.errors import Refusal
 from headway.coordinator.journal_rows import (
     CALLS_END,
@@ -52,16 +52,20 @@ GUARDS = frozenset({TOOL_NOT_ALLOWED, BUDGET_SPENT, LOOP_DETECTED, TRIPPED})
 
 
 def opened(
-    request: JournalOpen, heads: Mapping[Place, Head], loaded: Loaded | None, resumed: int
+    request: JournalOpen,
+    agent: str,
+    heads: Mapping[Place, Head],
+    loaded: Loaded | None,
+    resumed: int,
 ) -> list[Change]:
-    """Give the journal to an attempt, if that is the one outstanding now.
+    """Give the journal to an attempt, if that is the one outstanding now, of this agent.
 
     `heads` are those of `touched`; `resumed` is the version of the task's history at which it was
     resumed last: what a guard counted before does not count any more. Nothing changes if the very
     same opener holds it already: its answer was lost. A compensation's opening also keeps its
     action from beginning anything.
     """
-    _check_outstanding(request, loaded)
+    _check_outstanding(request, agent, loaded)
     place, *others = touched(request)
     head = heads.get(place, UNOPENED)
     asked = request.attempt, request.epoch
@@ -81,7 +85,7 @@ def opened(
             epoch=head.epoch + 1,
             attempt=request.attempt,
             command_epoch=request.epoch,
-            agent=request.agent,
+            agent=agent,
             worker=request.worker,
             resumed=resumed,
         )
@@ -100,7 +104,7 @@ def touched(request: JournalOpen) -> tuple[Place, ...]:
 
 
 def appended(
-    request: JournalAppend, rows: Sequence[Row], head: Head, bounds: Bounds
+    request: JournalAppend, agent: str, rows: Sequence[Row], head: Head, bounds: Bounds
 ) -> Change | None:
     """Append all of the entries; `rows` is how they are kept.
 
@@ -114,6 +118,8 @@ def appended(
         )
     if request.epoch > head.epoch or not head.worker:
         raise superseded(f"the journal for {place} was not opened with epoch {request.epoch}")
+    if agent != head.agent:
+        raise not_for(agent, request.step, request.phase, head.agent)
     if request.seq <= head.seq:
         return None
     if request.seq > head.seq + 1:
@@ -190,25 +196,17 @@ def out_of_order(reason: str) -> Refusal:
     return Refusal(reason, 409, OUT_OF_ORDER)
 
 
-def _check_outstanding(request: JournalOpen, loaded: Loaded | None) -> None:
+def _check_outstanding(request: JournalOpen, agent: str, loaded: Loaded | None) -> None:
     """Refuse whatever is not the attempt that is outstanding, of the agent that it is for."""
     if loaded is None:
         raise Refusal(f"there is no task {request.task}", 404)
-    step, state = loaded.definition.steps.get(request.step), loaded.task.steps.get(request.step)
-    if step is None or state is None:
-        raise Refusal(f"there is no step {request.step!r} in saga {loaded.definition.name!r}", 404)
+    check_agent(agent, loaded, request.step, request.phase)
+    state = loaded.task.steps[request.step]
     now = state.phase, state.attempt, state.epoch
     if not state.outstanding or now != (request.phase, request.attempt, request.epoch):
         raise superseded(
             f"{_attempt(request)} is not outstanding any more: another worker has it, or the task "
             "has gone on without it"
-        )
-    meant_for = target(step, state.phase).partition(".")[0]
-    if request.agent != meant_for:
-        raise Refusal(
-            f"agent {request.agent!r} cannot have the journal for the {request.phase} of step "
-            f"{request.step!r}, which is for {meant_for!r}",
-            403,
         )
 
 

@@ -19,11 +19,12 @@ from headway.agents.payloads import PayloadLost
 from headway.agents.subjects import TOKEN
 from headway.coordinator import submissions
 from headway.coordinator.asking import Ask, accepted
+from headway.coordinator.caller import Caller
 from headway.coordinator.errors import BusUnavailable, Refusal, StoreUnavailable
 from headway.coordinator.intake import Answer
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import NewTask
-from headway.coordinator.serving import Serve, typed
+from headway.coordinator.serving import Serve, typed, typed_by
 from headway.sagas import inputs as i
 from headway.sagas.task import Claim, Phase
 
@@ -64,8 +65,10 @@ class TaskOperations:
         return {
             "submit": typed(views.SubmitRequest, self.submit),
             "submit.many": typed(views.SubmitManyRequest, self.submit_many),
-            "claim": typed(views.ClaimRequest, self.claim),
         }
+
+    def agent_operations(self) -> dict[str, Serve]:
+        return {"claim": typed_by(views.ClaimRequest, self.claim)}
 
     async def submit(self, request: views.SubmitRequest) -> views.SubmitReceipt:
         new = await self._new_task(request)
@@ -86,7 +89,7 @@ class TaskOperations:
         ]
         return views.SubmitManyReply(outcomes=outcomes)
 
-    async def claim(self, request: views.ClaimRequest) -> views.ClaimReply:
+    async def claim(self, request: views.ClaimRequest, caller: Caller) -> views.ClaimReply:
         """Grant a command, unless an answer of its task is waiting to be handled: then ask
         again, for it may be this command's."""
         if await self._around.unread([request.task]):
@@ -99,7 +102,7 @@ class TaskOperations:
             Claim(request.epoch, request.delivery, request.worker),
             self._around.jitter(),
         )
-        answer = await self._around.ask(request.task, happened, agent=request.agent)
+        answer = await self._around.ask(request.task, happened, agent=caller.agent)
         if answer.refusal is not None or answer.task is None:
             reason = answer.refusal.reason if answer.refusal else "there is no such task"
             return views.ClaimReply(granted=False, reason=reason)

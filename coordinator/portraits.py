@@ -11,7 +11,7 @@ from uuid import UUID
 import asyncpg
 import orjson
 from headway.agents import views
-from headway.coordinator.commands import target
+from headway.coordinator.commands import agent_of
 from headway.coordinator.family import child_id
 from headway.coordinator.records import Loaded
 from headway.sagas.checks import results_of
@@ -119,7 +119,7 @@ def _waiting_for(
         case _ if state.waits:
             return "a person's approval of a call"
         case _:
-            agent = target(step, state.phase).partition(".")[0]
+            agent = agent_of(step, state.phase)
             there = "" if agent in present else " (no instance is connected)"
             return f"agent {agent!r}{there}"
 

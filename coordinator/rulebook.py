@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from headway.agents.document_views import CollectionRequest, CollectionView
 from headway.coordinator.documenting import Rules, definition_of, rules_of
+from headway.coordinator.errors import Refusal
 from headway.coordinator.store import Store
 
 KEPT_MAX = 1_024  # collections
@@ -20,11 +21,15 @@ class Rulebook:
         self._store = store
         self._kept: dict[str, Rules] = {}
 
-    async def register(self, request: CollectionRequest, now: int) -> CollectionView:
+    async def register(
+        self, request: CollectionRequest, now: int, *, change: bool
+    ) -> CollectionView:
         """Store a definition as the newest, or find it stored; `now` in ms. Refusal (422, 413) if
-        it cannot be one."""
+        it cannot be one, or (403) if there is another and it is not to be changed."""
         body, digest = definition_of(request)
         rules_of(1, request)  # which refuses what is no schema
+        if not change:
+            await self._check_same(request)
         while True:
             rows = await self._store.fetch("register_collection", request.name, digest, body, now)
             if rows:
@@ -32,6 +37,15 @@ class Rulebook:
                     name=request.name,
                     version=rows[0]["version"],
                     registered_at=rows[0]["registered_at"],
+                )
+
+    async def _check_same(self, request: CollectionRequest) -> None:
+        for row in await self._store.fetch("newest_definitions", [request.name]):
+            if CollectionRequest.model_validate_json(row["body"]) != request:
+                raise Refusal(
+                    f"collection {request.name!r} has other rules, which an agent cannot change: "
+                    "have a person do it (headway document collection)",
+                    403,
                 )
 
     async def newest(self, versions: Mapping[str, int]) -> dict[str, Rules]:

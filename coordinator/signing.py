@@ -70,6 +70,7 @@ def _claims(gate: Gate) -> dict[str, Any]:
         "sub": str(gate.task),
         "step": gate.step,
         "phase": gate.phase,
+        "agent": gate.agent,
         "attempt": gate.attempt,
         "epoch": gate.epoch,
         "ver": gate.version,

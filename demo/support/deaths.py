@@ -99,9 +99,10 @@ class Watched(Coordinated):
         orders: Orders,
         execute: Callable[[Order], None],
         connection: Connection,
+        agent: str,
         opening: JournalOpen,
     ) -> None:
-        super().__init__(connection, opening)
+        super().__init__(connection, agent, opening)
         self._orders = orders
         self._execute = execute
         self._of = opening.task

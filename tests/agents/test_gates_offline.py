@@ -32,6 +32,7 @@ CLAIMS = {
     "step": "refund",
     "phase": "action",
     "attempt": 2,
+    "agent": "clerk",
     "epoch": 1,
     "ver": 9,
     "tool": "pay",

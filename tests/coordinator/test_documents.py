@@ -147,7 +147,7 @@ async def test_a_conflict_carries_the_current_version_and_digest(docs, notes):
 async def test_a_conflict_is_machine_readable_on_the_wire(place, notes):
     await place.docs.put(notes, "a", {}, expected=0)
     request = {"collection": notes, "key": "a", "body": 1, "expected": 0}
-    answer = await call(place.connection, "document.put", orjson.dumps(request), 5)
+    answer = await call(place.connection, "hw.api.document.put", orjson.dumps(request), 5)
     assert orjson.loads(answer) == {
         "written": None,
         "conflict": {
@@ -568,14 +568,14 @@ async def test_a_coordinator_refuses_what_a_careless_client_sends(place, notes, 
     request = {"collection": notes, "key": "a", "body": 1, "expected": None} | fields
     body = str(request).replace("'", '"').replace("None", "null").replace("\\x00", "\\u0000")
     with pytest.raises(InvalidInput) as caught:
-        await call(place.connection, "document.put", body.encode(), 5)
+        await call(place.connection, "hw.api.document.put", body.encode(), 5)
     assert str(caught.value).startswith(words)
 
 
 async def test_a_write_must_say_what_it_expects(place, notes):
     body = orjson.dumps({"collection": notes, "key": "a", "body": 1})
     with pytest.raises(InvalidInput) as caught:
-        await call(place.connection, "document.put", body, 5)
+        await call(place.connection, "hw.api.document.put", body, 5)
     assert str(caught.value) == "expected: Field required"
 
 

@@ -21,6 +21,7 @@ from harness.coordination import client_of, coordinators, registered
 from harness.eventually import eventually
 from harness.services import nats_in
 from headway.agents import gates as g
+from headway.agents.api import Api
 from headway.agents.client import Client
 from headway.agents.connection import connect
 from headway.agents.entries import (
@@ -49,6 +50,7 @@ from headway.agents.views import (
     WaitingRequest,
     WaitingView,
 )
+from headway.coordinator.caller import Caller
 from headway.coordinator.clock import now_ms
 from headway.coordinator.errors import Refusal
 from headway.coordinator.gates import Gates
@@ -96,6 +98,7 @@ class Agent:
         self.system = system
         self.client = system.client
         self.connection = system.client.connection
+        self.api = Api(self.connection, agent="shop")
         self.of = {"task": task, "step": step, "phase": "action"}
         self.attempt = 1
         self.epoch = 0
@@ -107,10 +110,8 @@ class Agent:
         return self.of["task"]
 
     async def open(self) -> None:
-        opening = JournalOpen(
-            **self.of, attempt=self.attempt, epoch=self.epoch, agent="shop", worker="w"
-        )
-        opened = await self.client.ask("journal.open", opening, JournalOpened)
+        opening = JournalOpen(**self.of, attempt=self.attempt, epoch=self.epoch, worker="w")
+        opened = await self.api.ask("journal.open", opening, JournalOpened)
         self.journal_epoch = opened.epoch
         self.seq = opened.entries[-1].seq if opened.entries else 0
 
@@ -119,7 +120,7 @@ class Agent:
         appending = JournalAppend(
             **self.of, epoch=self.journal_epoch, seq=self.seq + 1, entries=[entry]
         )
-        self.seq = (await self.client.ask("journal.append", appending, JournalAppended)).seq
+        self.seq = (await self.api.ask("journal.append", appending, JournalAppended)).seq
 
     async def intend(self, key: str = "pay#1", tool: str = "pay") -> None:
         await self.append(
@@ -141,7 +142,7 @@ class Agent:
         return g.GateRequest(**(fields | changes))
 
     async def ask(self, **changes: Any) -> g.GateReply:
-        return await self.client.ask("gate.request", self.request(**changes), g.GateReply)
+        return await self.api.ask("gate.request", self.request(**changes), g.GateReply)
 
     async def token(self, **changes: Any) -> str:
         reply = await self.ask(**changes)
@@ -161,10 +162,8 @@ class Agent:
     async def claim(self, step: str | None = None, epoch: int = 0) -> None:
         """A worker takes an attempt over: the task moves on by one version."""
         of = self.of | ({"step": step} if step else {})
-        claim = ClaimRequest(
-            **of, attempt=self.attempt, epoch=epoch, delivery=2, agent="shop", worker="w2"
-        )
-        reply = await self.client.ask("claim", claim, ClaimReply)
+        claim = ClaimRequest(**of, attempt=self.attempt, epoch=epoch, delivery=2, worker="w2")
+        reply = await self.api.ask("claim", claim, ClaimReply)
         assert reply.granted, reply.reason
         if step is None:
             self.epoch = reply.epoch
@@ -228,7 +227,7 @@ async def agent(system):
 
 
 def redeem(agent: Agent, token: str, *, digest: str = DIGEST, tool: str = "pay"):
-    return g.redeem(agent.connection, token, tool=tool, arguments_digest=digest)
+    return g.redeem(agent.connection, token, tool=tool, arguments_digest=digest, agent="shop")
 
 
 async def refusal(work: Any) -> tuple[int, str, str]:
@@ -267,7 +266,7 @@ async def test_the_same_use_asked_again_is_answered_as_the_first_time(agent, sys
     first = await agent.client.ask("gate.redeem", using, g.GateRedeemed)
     again = await agent.client.ask("gate.redeem", using, g.GateRedeemed)
     async with gates_at(system, hours=1) as much_later:
-        late = await much_later.redeem(using)
+        late = await much_later.redeem(using, Caller("shop"))
     assert first == again == late
 
 
@@ -286,7 +285,7 @@ async def test_a_late_token_is_refused(agent, system):
     using = g.GateRedeem(token=token, tool="pay", arguments_digest=DIGEST, use=uuid4())
     async with gates_at(system, hours=1) as late:
         with pytest.raises(Refusal) as refused:
-            await late.redeem(using)
+            await late.redeem(using, Caller("shop"))
     assert (refused.value.code, refused.value.kind) == (410, "gate-expired")
     assert str(refused.value).startswith("the gate token expired at 2")
     assert claims["exp"] - claims["iat"] == g.TOKEN_LIFETIME_S == 30
@@ -404,7 +403,7 @@ async def test_a_task_that_is_undone_wants_no_call_and_takes_no_token(agent):
     assert await refusal(redeem(agent, token)) == (409, "gate-closed", text)
     assert await refusal(agent.ask()) == (409, "gate-closed", text)
     with pytest.raises(g.GateRefused) as refused:
-        await g.token_for(agent.connection, agent.request())
+        await g.token_for(agent.connection, agent.request(), agent="shop")
     assert refused.value.kind == g.CLOSED
 
 
@@ -439,7 +438,7 @@ async def test_whoever_was_replaced_gets_no_token_and_whoever_replaced_it_does(a
     text = "attempt 1 (epoch 0) of step 'pay' is not the one that the task waits for"
     assert await refusal(agent.ask(epoch=0)) == (409, "superseded", text)
     with pytest.raises(Superseded, match="is not the one that the task waits for"):
-        await g.token_for(agent.connection, before)
+        await g.token_for(agent.connection, before, agent="shop")
     await agent.open()
     assert await refusal(agent.ask(journal_epoch=1)) == (
         409,
@@ -455,7 +454,7 @@ async def test_a_tool_that_the_manifest_forbids_gets_no_token(system):
     text = "tool 'pay' is not one of the 1 that the task's manifest allows"
     assert await refusal(agent.ask()) == (403, "tool-not-allowed", text)
     with pytest.raises(Halted) as halted:
-        await g.token_for(agent.connection, agent.request())
+        await g.token_for(agent.connection, agent.request(), agent="shop")
     assert (halted.value.kind, halted.value.reason) == ("ToolNotAllowed", text)
     assert (await agent.audit())[0] == ("gate-refused", "shop", "pay", text)
 
@@ -513,7 +512,7 @@ async def test_a_call_that_is_rejected_stays_rejected_and_says_by_whom_and_why(a
         "",
     )
     with pytest.raises(g.GateRejected) as rejected:
-        await g.token_for(agent.connection, agent.request(requires_approval=True))
+        await g.token_for(agent.connection, agent.request(requires_approval=True), agent="shop")
     assert str(rejected.value) == "rejected by ann: too much"
     code, kind, text = await refusal(agent.decide("approved", by="bob"))
     assert (code, kind) == (409, "gate-decided")
@@ -574,7 +573,7 @@ async def test_a_gate_is_passed_though_the_task_moves_on_in_between(agent, monke
         return token
 
     monkeypatch.setattr(g, "token_for", token_and_then_a_change)
-    await g.pass_gate(agent.connection, agent.request())
+    await g.pass_gate(agent.connection, agent.request(), agent="shop")
     assert [kind for kind, *_ in await agent.audit()] == [
         "gate-issued",
         "gate-refused",
@@ -616,7 +615,9 @@ async def test_an_approval_is_waited_for_while_coordinators_come_and_go(
             agent = await system.agent()
             await agent.intend()
             request = agent.request(requires_approval=True)
-            token = asyncio.create_task(g.token_for(connection, request, waiting=waited.set))
+            token = asyncio.create_task(
+                g.token_for(connection, request, agent="shop", waiting=waited.set)
+            )
             await eventually(partial(shown, agent), what="the call is listed")
             await asyncio.wait_for(waited.wait(), 10.0)
         assert not token.done()

@@ -227,7 +227,7 @@ def test_a_call_with_other_arguments_than_the_intent_or_the_approval_is_refused(
 
 def test_a_token_says_all_that_it_was_given_for_and_lasts_thirty_seconds():
     token_id = uuid4()
-    gate = gating.gate(request(), PAYING, token_id, 1_800_000_000_999)
+    gate = gating.gate(request(), "shop", PAYING, token_id, 1_800_000_000_999)
     assert (gate.task, gate.step, gate.phase, gate.attempt, gate.epoch) == (
         TASK,
         "pay",
@@ -240,7 +240,7 @@ def test_a_token_says_all_that_it_was_given_for_and_lasts_thirty_seconds():
     assert (gate.issued_at, gate.expires_at) == (1_800_000_000, 1_800_000_030)
 
 
-GATE = gating.gate(request(), PAYING, UUID(int=7), 1_800_000_000_000)
+GATE = gating.gate(request(), "shop", PAYING, UUID(int=7), 1_800_000_000_000)
 FRESH = Use(newest=True, unsettled=True, by=None, at=None)
 
 

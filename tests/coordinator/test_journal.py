@@ -280,8 +280,7 @@ async def test_a_journal_that_nobody_opened_takes_nothing(office):
         (
             {"agent": "mallory"},
             403,
-            "agent 'mallory' cannot have the journal for the action of step 'do', which is for "
-            "'clerk'",
+            "the action of step 'do' is for agent 'clerk', not for 'mallory'",
         ),
         ({"worker": ""}, 422, "worker: who opens a journal must say so"),
         ({"worker": "w\0"}, 422, "worker: a NUL character cannot be stored"),

@@ -11,6 +11,7 @@ from harness.coordination import client_of, coordinators
 from harness.eventually import eventually
 from harness.journals import ERRAND, failure, intent, result
 from headway.agents import Client, Conflict, InvalidInput, Refused
+from headway.agents.api import Api
 from headway.agents.auditing import AuditPage, AuditRequest
 from headway.agents.entries import (
     JournalAppend,
@@ -32,13 +33,13 @@ class Author:
     """An agent's side of one journal; its questions are asked again while nobody answers."""
 
     def __init__(self, client: Client, task: UUID) -> None:
-        self.client, self.task = client, task
+        self.api, self.task = Api(client.connection, agent="clerk"), task
         self.operation = {"task": task, "step": "do", "phase": "action"}
         self.epoch = self.seq = 0
 
     async def open(self) -> JournalOpened:
-        request = JournalOpen(**self.operation, attempt=1, epoch=0, agent="clerk", worker="w")
-        opened = await self.client.ask("journal.open", request, JournalOpened)
+        request = JournalOpen(**self.operation, attempt=1, epoch=0, worker="w")
+        opened = await self.api.ask("journal.open", request, JournalOpened)
         self.epoch = opened.epoch
         return opened
 
@@ -46,12 +47,12 @@ class Author:
         request = JournalAppend(
             **self.operation, epoch=self.epoch, seq=self.seq + 1, entries=list(entries)
         )
-        appended = await self.client.ask("journal.append", request, JournalAppended)
+        appended = await self.api.ask("journal.append", request, JournalAppended)
         self.seq = appended.seq
         return appended
 
     async def read(self) -> JournalPage:
-        return await self.client.ask("journal.read", JournalRead(**self.operation), JournalPage)
+        return await self.api.ask("journal.read", JournalRead(**self.operation), JournalPage)
 
     async def work(self, calls: int) -> None:
         for number in range(calls):

@@ -39,7 +39,7 @@ def append(
         entries=list(entries),
     )
     rows = [row_of(entry, number) for number, entry in enumerate(entries)]
-    return appended(request, rows, head, bounds)
+    return appended(request, "clerk", rows, head, bounds)
 
 
 def after(head: Head, *entries: NewEntry, bounds: Bounds = FREE) -> Head:

@@ -23,9 +23,7 @@ from headway.demo.support.deaths import SPARE, Order, Orders, Place, Watched, ex
 from headway.demo.support.staff import Member
 
 TASK = UUID("01920000-0000-7000-8000-000000000001")
-OPENING = JournalOpen(
-    task=TASK, step="s", phase="action", attempt=1, epoch=0, agent="a", worker="w"
-)
+OPENING = JournalOpen(task=TASK, step="s", phase="action", attempt=1, epoch=0, worker="w")
 
 
 class Journal:
@@ -64,7 +62,7 @@ def watched(orders: Orders, deaths: list[tuple[str, list[str]]], journal: Journa
     def note(order: Order) -> None:
         deaths.append((order.when, list(journal.appended)))
 
-    return Watched(orders, note, cast(Connection, None), OPENING)
+    return Watched(orders, note, cast(Connection, None), "a", OPENING)
 
 
 def entry(kind: Any, key: str = "") -> NewEntry:

@@ -106,8 +106,10 @@ class Ordered:
 class Watched(Coordinated):
     """A journal whose requests are places; `opening` is number 0."""
 
-    def __init__(self, ordered: Ordered, connection: Connection, opening: JournalOpen) -> None:
-        super().__init__(connection, opening)
+    def __init__(
+        self, ordered: Ordered, connection: Connection, agent: str, opening: JournalOpen
+    ) -> None:
+        super().__init__(connection, agent, opening)
         self._ordered = ordered
         self._of = opening.task
         self._requests = 0

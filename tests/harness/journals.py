@@ -22,6 +22,7 @@ from headway.agents.entries import (
 )
 from headway.agents.identity import new_task_id
 from headway.agents.manifest import Manifest
+from headway.coordinator.caller import Caller
 from headway.coordinator.journal import Journal
 from headway.coordinator.records import Change, Loaded, NewTask
 from headway.coordinator.store import Store
@@ -180,6 +181,10 @@ class Holder:
         return self.journal or self.office.journal
 
     @property
+    def _caller(self) -> Caller:
+        return Caller(self.agent)
+
+    @property
     def _operation(self) -> dict[str, Any]:
         return {"task": self.task, "step": self.step, "phase": self.phase}
 
@@ -188,12 +193,11 @@ class Holder:
             **self._operation,
             attempt=self.attempt,
             epoch=self.command_epoch,
-            agent=self.agent,
             worker=self.worker,
         )
 
     async def open(self) -> JournalOpened:
-        opened = await self._journal.open(self.opening())
+        opened = await self._journal.open(self.opening(), self._caller)
         self.epoch = opened.epoch
         self.seq = opened.entries[-1].seq if opened.entries else 0
         return opened
@@ -204,7 +208,7 @@ class Holder:
         )
 
     async def append(self, *entries: NewEntry, seq: int = 0) -> JournalAppended:
-        appended = await self._journal.append(self.appending(*entries, seq=seq))
+        appended = await self._journal.append(self.appending(*entries, seq=seq), self._caller)
         self.seq = max(self.seq, appended.seq)
         return appended
 

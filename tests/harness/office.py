@@ -35,7 +35,7 @@ class Office:
         self.log: dict[UUID, list[str]] = defaultdict(list)
         self.told: dict[UUID, list[str]] = defaultdict(list)  # why an output was rejected
         self.held: dict[UUID, asyncio.Event] = defaultdict(asyncio.Event)
-        self._api = Api(connection)
+        self._connection = connection
         self.agents = [self._clerk(name) for name in ("desk", "ann", "bob")]
 
     def _clerk(self, name: str) -> Agent:
@@ -83,14 +83,13 @@ class Office:
     async def _leave_a_call_open(self, ctx: Context) -> None:
         """As one does that died in a call of which nobody can tell whether it happened."""
         place = {"task": ctx.task, "step": ctx.step, "phase": ctx.phase}
-        opening = JournalOpen(
-            **place, attempt=ctx.attempt, epoch=ctx.epoch, agent=ctx.agent, worker="w"
-        )
-        opened = await self._api.ask("journal.open", opening, JournalOpened)
+        api = Api(self._connection, agent=ctx.agent)
+        opening = JournalOpen(**place, attempt=ctx.attempt, epoch=ctx.epoch, worker="w")
+        opened = await api.ask("journal.open", opening, JournalOpened)
         intent = NewEntry(kind="intent", key="pay#1", tool="pay", arguments_digest="f" * 64)
         intent.data = {"amount": 5}
         append = JournalAppend(**place, epoch=opened.epoch, seq=1, entries=[intent])
-        await self._api.ask("journal.append", append, JournalAppended)
+        await api.ask("journal.append", append, JournalAppended)
         raise Halted("nobody can tell whether 'pay#1' happened", kind="Unsettled")
 
 
