@@ -11,13 +11,20 @@ from headway.coordinator.errors import Refusal
 from headway.coordinator.intake import Answer, Item
 from headway.coordinator.records import Loaded, NewTask
 from headway.sagas import inputs as i
+from headway.sagas.definition import Definition
 
 
 class Ask(Protocol):
     """Puts something before the engine; the future has what came of it, once it is committed."""
 
     def __call__(
-        self, task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""
+        self,
+        task: UUID,
+        happened: i.Input,
+        *,
+        new: NewTask | None = None,
+        agent: str = "",
+        target: Definition | None = None,
     ) -> asyncio.Future[Answer]: ...
 
 
@@ -25,7 +32,12 @@ def asking(put: Callable[[Item], None]) -> Ask:
     """An `Ask` that hands items to `put`, which may raise."""
 
     def ask(
-        task: UUID, happened: i.Input, *, new: NewTask | None = None, agent: str = ""
+        task: UUID,
+        happened: i.Input,
+        *,
+        new: NewTask | None = None,
+        agent: str = "",
+        target: Definition | None = None,
     ) -> asyncio.Future[Answer]:
         answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
@@ -33,7 +45,7 @@ def asking(put: Callable[[Item], None]) -> Ask:
             if not answered.done():
                 answered.set_result(answer)
 
-        put(Item(task, happened, settle, new=new, agent=agent, at_commit=True))
+        put(Item(task, happened, settle, new=new, agent=agent, target=target, at_commit=True))
         return answered
 
     return ask

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headway.agents.manifest import Manifest
-from headway.coordinator.commands import target
+from headway.coordinator.commands import agent_of
 from headway.coordinator.errors import Refusal
 from headway.coordinator.intake import Item
 from headway.coordinator.records import Change, Loaded, NewTask, Parent
@@ -20,6 +20,7 @@ from headway.sagas.deadlines import due
 from headway.sagas.definition import Definition
 from headway.sagas.errors import ImpossibleInput
 from headway.sagas.events import Event
+from headway.sagas.moving import relaid
 from headway.sagas.plan import planned
 from headway.sagas.task import Phase, Task
 from headway.sagas.transition import transition
@@ -121,15 +122,32 @@ def _apply(working: _Working, item: Item, definitions: Definitions, check: Check
     if working.new is not None and isinstance(happened, i.Submit):
         bounds, child = bounds_of(working.new.manifest), working.new.parent is not None
         happened = i.Submit(happened.at, bounds, child)
-    checks = checks_of(working.definition, born.input, born.manifest)
-    outcome = transition(working.definition, working.task, happened, checks)
-    working.task = outcome.task
+    definition, task = _under_target(working, item, check) or (working.definition, working.task)
+    checks = checks_of(definition, born.input, born.manifest)
+    outcome = transition(definition, task, happened, checks)
+    working.definition, working.task = definition, outcome.task
     if outcome.task.beside.plan:
         working.definition = planned(working.definition, outcome.task.beside.plan)
     working.events.extend(outcome.events)
     working.actions.extend(outcome.actions)
     if outcome.refusal:
         raise Refusal(outcome.refusal, 409)
+
+
+def _under_target(
+    working: _Working, item: Item, check: CheckInput
+) -> tuple[Definition, Task] | None:
+    """A task that is moved, as the other version has it; None if there is nothing to move."""
+    task, target, happened = working.task, item.target, item.happened
+    if task is None or target is None or not isinstance(happened, i.Move):
+        return None
+    if happened.seen != task.version:
+        return None
+    check(target, working.born.input)
+    if working.born.manifest is not None:
+        check_manifest(target, working.born.manifest)
+    definition = planned(target, task.beside.plan)
+    return definition, relaid(definition, task)
 
 
 def _submit(working: _Working, new: NewTask, definitions: Definitions, check: CheckInput) -> None:
@@ -162,7 +180,7 @@ def _check_sender(definition: Definition, item: Item) -> None:
         raise Refusal(f"there is no step {happened.step!r} in saga {definition.name!r}", 404)
     if happened.phase is Phase.COMPENSATION and step.compensate is None:
         raise Refusal(f"step {step.name!r} has no compensation", 409)
-    expected = target(step, happened.phase).partition(".")[0]
+    expected = agent_of(step, happened.phase)
     if item.agent != expected:
         raise Refusal(
             f"agent {item.agent!r} answered a command of step {step.name!r} that was for "
@@ -186,6 +204,6 @@ def _change(working: _Working, items: Sequence[Item]) -> Change | None:
         waits_for_person(definition, task),
         items[-1].happened.at,
         tuple(working.events),
-        working.new,
         definition.version,
+        working.new,
     )

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from headway.coordinator.errors import Refusal
 from headway.coordinator.records import Loaded, NewTask
+from headway.sagas.definition import Definition
 from headway.sagas.inputs import Input
 
 
@@ -39,6 +40,7 @@ class Item:
     answer: Callable[[Answer], None]
     new: NewTask | None = None
     agent: str = ""  # who sent it, if it is an agent's event
+    target: Definition | None = None  # the version of its saga that a person moves it to
     repeated: bool = False
     at_commit: bool = False
 

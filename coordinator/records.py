@@ -65,5 +65,5 @@ class Change(NamedTuple):
     waits: bool  # for a person
     at: int  # ms
     events: tuple[Event, ...]
+    saga_version: int  # that it runs from here on
     new: NewTask | None = None
-    saga_version: int = 0

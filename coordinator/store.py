@@ -135,7 +135,7 @@ def _arrays(changes: Sequence[Change]) -> list[list[Any]]:
         for change in changes
         for place, event in enumerate(change.events, 1)
     ]
-    return [*_columns(changed, 8), *_columns(new, 15), *_columns(history, 5)]
+    return [*_columns(changed, 9), *_columns(new, 15), *_columns(history, 5)]
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
@@ -153,6 +153,7 @@ def _changed(change: Change) -> tuple[Any, ...]:
         change.due,
         change.at,
         change.waits,
+        change.saga_version,
     )
 
 

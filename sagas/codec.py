@@ -52,6 +52,7 @@ _EVENT_TYPES: dict[str, type[e.Event]] = {
         e.StepsAppended,
         e.TaskHeld,
         e.OutputRejected,
+        e.TaskMoved,
     )
 }
 _ADAPTERS: dict[str, TypeAdapter[e.Event]] = {

@@ -241,6 +241,17 @@ class OutputRejected:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskMoved:
+    """From here on the task runs another version of its saga, which its history fits."""
+
+    at: int
+    origin: int
+    target: int
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSucceeded:
     at: int
 
@@ -316,4 +327,5 @@ Event = (
     | StepsAppended
     | TaskHeld
     | OutputRejected
+    | TaskMoved
 )

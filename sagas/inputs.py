@@ -202,6 +202,19 @@ class Guarded:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A person has the task go on under another version of its saga. `seen` is the task's version
+    for which it was found out that the history fits (`moving.misfit`)."""
+
+    at: int
+    by: str
+    reason: str
+    origin: int
+    target: int
+    seen: int
+
+
 Input = (
     Submit
     | Started
@@ -220,4 +233,5 @@ Input = (
     | ChildEnded
     | Revoke
     | Guarded
+    | Move
 )

@@ -37,7 +37,8 @@ _AT_REST: dict[str, Any] = {
 
 
 def replay(definition: Definition, history: Iterable[e.Event]) -> Task:
-    """The state that a whole history leads to."""
+    """The state that a whole history leads to. `definition` is the version that the task runs now,
+    without what its plan appends."""
     task = unborn(definition)
     for event in history:
         task = fold(task, event)
@@ -73,6 +74,8 @@ def fold(task: Task, event: e.Event) -> Task:
             return _beside(task, event)
         case e.OutputRejected():
             return _rejected(task, event)
+        case e.TaskMoved():
+            return task._replace(version=task.version + 1)
         case _:
             return _step(task, event.step, _fold_step(task.steps[event.step], event))
 

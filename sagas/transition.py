@@ -38,6 +38,7 @@ from headway.sagas.checks import UNCHECKED, Checks
 from headway.sagas.definition import Definition
 from headway.sagas.errors import ImpossibleInput
 from headway.sagas.manual import retry_stuck, settle
+from headway.sagas.moving import move
 from headway.sagas.progress import Progress
 from headway.sagas.recovery import is_past_return, recover
 from headway.sagas.successes import succeeded
@@ -130,7 +131,7 @@ def _apply(progress: Progress, happened: i.Input) -> None:
             _by_hand(progress, happened)
 
 
-ByHand = i.RetryStuck | i.Settle | i.Approval | i.SignalSent | i.Submit
+ByHand = i.RetryStuck | i.Settle | i.Approval | i.SignalSent | i.Move | i.Submit
 
 
 def _by_hand(progress: Progress, happened: ByHand) -> None:
@@ -143,6 +144,8 @@ def _by_hand(progress: Progress, happened: ByHand) -> None:
             approve(progress, happened)
         case i.SignalSent():
             take_signal(progress, happened)
+        case i.Move():
+            move(progress, happened)
         case i.Submit():
             raise AssertionError("a submission is handled before")
         case _:

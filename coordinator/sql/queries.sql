@@ -23,18 +23,18 @@ JOIN unnest($1::text[], $2::integer[]) AS wanted (name, version)
 
 -- name: commit_batch
 -- Change tasks whose version is still the one that was read, insert new ones, append history.
--- $1-$8 changed tasks: id, version read, new version, status, state, due (ms or null), at (ms),
--- whether it waits for a person; $9-$23 new tasks: id, saga, saga version, version, status, state,
--- due, at, input, input digest, attributes, whether the saga's version must be the newest, manifest,
--- parent, waits; $24-$28 history: task, version, type, at, data
+-- $1-$9 changed tasks: id, version read, new version, status, state, due (ms or null), at (ms),
+-- whether it waits for a person, saga version; $10-$24 new tasks: id, saga, saga version, version,
+-- status, state, due, at, input, input digest, attributes, whether the saga's version must be the
+-- newest, manifest, parent, waits; $25-$29 history: task, version, type, at, data
 -- Rows are locked in id order, so that two batches cannot deadlock. Answers how many tasks went
 -- through and, if some did not, which ones did.
 WITH locked AS (
-    SELECT c.id, c.version, c.status, c.state, c.due, c.at, c.waits
+    SELECT c.id, c.version, c.status, c.state, c.due, c.at, c.waits, c.saga_version
     FROM unnest(
         $1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::json[], $6::bigint[],
-        $7::bigint[], $8::boolean[]
-    ) AS c (id, expected, version, status, state, due, at, waits)
+        $7::bigint[], $8::boolean[], $9::integer[]
+    ) AS c (id, expected, version, status, state, due, at, waits, saga_version)
     JOIN headway.tasks AS k ON k.id = c.id AND k.version = c.expected
     ORDER BY c.id
     FOR UPDATE OF k
@@ -47,7 +47,8 @@ updated AS (
         state = l.state,
         due_at = to_timestamp(l.due / 1000.0),
         updated_at = to_timestamp(l.at / 1000.0),
-        waits = l.waits
+        waits = l.waits,
+        saga_version = l.saga_version
     FROM locked AS l
     WHERE t.id = l.id
     RETURNING t.id
@@ -62,9 +63,9 @@ inserted AS (
            to_timestamp(n.due / 1000.0), to_timestamp(n.at / 1000.0), to_timestamp(n.at / 1000.0),
            n.input, n.input_digest, n.attributes, n.manifest, n.parent, n.waits
     FROM unnest(
-        $9::uuid[], $10::text[], $11::integer[], $12::integer[], $13::text[], $14::json[],
-        $15::bigint[], $16::bigint[], $17::json[], $18::bytea[], $19::jsonb[], $20::boolean[],
-        $21::json[], $22::json[], $23::boolean[]
+        $10::uuid[], $11::text[], $12::integer[], $13::integer[], $14::text[], $15::json[],
+        $16::bigint[], $17::bigint[], $18::json[], $19::bytea[], $20::jsonb[], $21::boolean[],
+        $22::json[], $23::json[], $24::boolean[]
     ) AS n (
         id, saga, saga_version, version, status, state, due, at, input, input_digest, attributes,
         newest, manifest, parent, waits
@@ -86,14 +87,14 @@ committed AS (
 appended AS (
     INSERT INTO headway.task_events (task_id, version, type, at, data)
     SELECT h.task_id, h.version, h.type, to_timestamp(h.at / 1000.0), h.data
-    FROM unnest($24::uuid[], $25::integer[], $26::text[], $27::bigint[], $28::json[])
+    FROM unnest($25::uuid[], $26::integer[], $27::text[], $28::bigint[], $29::json[])
         AS h (task_id, version, type, at, data)
     WHERE (h.task_id IN (SELECT id FROM committed)) IS TRUE
 )
 
 SELECT count(*) AS went_through,
        CASE
-           WHEN count(*) < cardinality($1::uuid[]) + cardinality($9::uuid[]) THEN array_agg(id)
+           WHEN count(*) < cardinality($1::uuid[]) + cardinality($10::uuid[]) THEN array_agg(id)
        END AS ids
 FROM committed;
 

@@ -51,8 +51,8 @@ def submission(task: UUID | None = None, task_input: bytes = b'{"n":1}') -> Chan
         False,
         1_000,
         outcome.events,
-        new,
         1,
+        new,
     )
 
 
@@ -67,6 +67,7 @@ def after(loaded: Loaded, happened: i.Input) -> Change:
         False,
         happened.at,
         outcome.events,
+        1,
     )
 
 

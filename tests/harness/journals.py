@@ -154,8 +154,8 @@ class Office:
             outcome.task.parked,
             NOW,
             outcome.events,
-            new,
             definition.version,
+            new,
         )
         assert await self.store.commit([change]) == set()
 

@@ -137,6 +137,16 @@ def a_deadline_turns_a_task_around() -> Story:
     return story
 
 
+def a_task_is_moved_to_another_version_in_the_middle() -> Story:
+    story = Story(steps("mended", ("a", ""), ("b", "a"), ("c", "b")), checks=Judged())
+    story.done("a")
+    story.wait(1_000)
+    story.moved(2)
+    story.done("b")
+    story.done("c")
+    return story
+
+
 STORIES_OF_KINDS: tuple[Callable[[], Story], ...] = (
     what_waits_goes_on_by_a_word_a_signal_and_time,
     a_rejection_undoes_what_came_before,
@@ -148,4 +158,5 @@ STORIES_OF_KINDS: tuple[Callable[[], Story], ...] = (
     an_output_is_given_again_until_a_person_takes_it,
     a_deadline_passes_beyond_the_point_of_no_return,
     a_deadline_turns_a_task_around,
+    a_task_is_moved_to_another_version_in_the_middle,
 )

@@ -46,6 +46,7 @@ def everything(shape: Shape, task: Task, seen: Witness) -> Iterator[Happening]:
     if faults.people:
         for happened in _people(task):
             yield task, happened
+        yield task, i.Move(NOW, "somebody", "", 1, 2, task.version)
     if faults.revoke:
         yield task, i.Revoke(NOW, "its parent is undone")
     bounds = task.beside.bounds
@@ -210,6 +211,7 @@ def nonsense(definition: Definition, task: Task, seen: Witness) -> Iterator[i.In
     yield i.Submit(NOW)
     yield i.Approval(NOW, "nobody", True, "somebody", "")
     yield i.ChildEnded(NOW, "nobody", 1, "succeeded")
+    yield i.Move(NOW, "somebody", "", 1, 2, task.version - 1)
     for name, known in seen.items():
         kind = definition.steps[name].kind
         if kind != "action":

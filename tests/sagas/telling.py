@@ -176,6 +176,10 @@ class Story:
     def guarded(self, step: str) -> Transition:
         return self.tell(i.Guarded(self.now, step, "budget-spent", "nothing is left"))
 
+    def moved(self, target: int) -> Transition:
+        """Move to version `target`, which this story's saga is from the beginning."""
+        return self.tell(i.Move(self.now, "somebody", "mended", 1, target, self.task.version))
+
     def approve(self, step: str) -> Transition:
         return self.tell(i.Approval(self.now, step, True, "somebody", "fine"))
 
