@@ -107,10 +107,10 @@ class RunningPostgres(Running[PostgresServer]):
     def url(self) -> str:
         return self.server.url
 
-    async def create_database(self) -> str:
-        """Make a fresh empty database and return its name."""
+    async def create_database(self, template: str = "template1") -> str:
+        """Make a fresh database, empty or like `template`, and return its name."""
         name = f"test_{next(self._names)}"
-        await self._maintain(f"CREATE DATABASE {name}")
+        await self._maintain(f"CREATE DATABASE {name} TEMPLATE {template}")
         return name
 
     async def drop_database(self, name: str) -> None:

@@ -1,0 +1,101 @@
+"""Statements of the audit log, as the views `audit_of_*` have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from simulation import store_values as v
+from simulation.store_tables import Tables, reads
+from simulation.store_values import Row, moment
+
+ACTS = frozenset(
+    {
+        *("RecoveryStarted", "TaskResumed", "StepSettled", "StepApproved", "StepRejected"),
+        *("SignalReceived", "TaskHeld"),
+    }
+)
+Entry = tuple[int, UUID, str, dict[str, Any]]
+
+
+@reads
+def audit(
+    tables: Tables,
+    since: datetime,
+    until: datetime,
+    after_at: datetime,
+    after_task: UUID,
+    after_id: str,
+    limit: int,
+) -> list[Row]:
+    v.uuid(after_task)
+    v.text(after_id)
+    v.bigint(limit)
+    first = v.ms(after_at), after_task, after_id
+    found = [
+        each
+        for each in (*_of_history(tables), *_of_journals(tables), *_of_gates(tables))
+        if v.ms(since) <= each[0] < v.ms(until) and each[:3] > first
+    ]
+    found.sort(key=lambda each: each[:3])
+    return [
+        Row(at=moment(at), task_id=task, id=id_, **rest) for at, task, id_, rest in found[:limit]
+    ]
+
+
+@reads
+def audit_of_task(tables: Tables, *arguments: Any) -> list[Row]:
+    *asked, limit, task = arguments
+    rows = audit(tables, *asked, v.BIGINT_MAX)
+    return [row for row in rows if row["task_id"] == task][:limit]
+
+
+def _of_history(tables: Tables) -> Iterator[Entry]:
+    for task, events in tables.history.items():
+        for event in events:
+            data = orjson.loads(event.data)
+            of_a_step = data.get("by", "") == "" and data.get("step") is not None
+            if event.type in ACTS and not (event.type == "RecoveryStarted" and of_a_step):
+                named = (data[name] for name in ("name", "kind", "status") if name in data)
+                rest = {
+                    "step": data.get("step") or "",
+                    "kind": event.type,
+                    "who": data.get("by") or "",
+                    "what": next(named, ""),
+                    "reason": data.get("reason") or "",
+                    "data": event.data,
+                }
+                yield event.at, task, f"history/{event.version:010}", rest
+
+
+def _of_journals(tables: Tables) -> Iterator[Entry]:
+    for (task, step, phase), entries in tables.entries.items():
+        for entry in entries:
+            if entry.kind == "checkpoint":
+                continue
+            place = {"phase": phase, "seq": entry.seq, "epoch": entry.epoch, "key": entry.key}
+            rest = {
+                "step": step,
+                "kind": entry.kind,
+                "who": entry.by or entry.agent,
+                "what": entry.tool or entry.key,
+                "reason": entry.reason,
+                "data": orjson.dumps(place | orjson.loads(entry.meta)),
+            }
+            yield entry.at, task, f"journal/{step}/{phase}/{entry.seq:010}", rest
+
+
+def _of_gates(tables: Tables) -> Iterator[Entry]:
+    for event in tables.gate_events:
+        rest = {
+            "step": event.step,
+            "kind": f"gate-{event.kind}",
+            "who": event.who,
+            "what": event.tool,
+            "reason": event.reason,
+            "data": event.data,
+        }
+        yield event.at, event.task, f"gate/{event.id:019}", rest
