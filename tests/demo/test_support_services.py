@@ -39,6 +39,7 @@ def token(invocation: str, order: str = "L-0007", cents: int = 18_900, **changes
         task=uuid4(),
         step="answer",
         phase="action",
+        agent="support",
         attempt=1,
         epoch=0,
         version=3,
