@@ -13,6 +13,7 @@ from headway.agents.api import Api, made
 from headway.agents.entries import JournalAppended, JournalSettle
 from headway.agents.views import (
     ApprovalRequest,
+    MoveRequest,
     SettleRequest,
     SignalRequest,
     StepRequest,
@@ -62,6 +63,14 @@ class Interventions(Api):
         """Let a parked task go on."""
         request = made(TaskRequest, task=task, reason=reason, by=by)
         return await self.ask("resume", request, TaskView, repeatable=False)
+
+    async def move(
+        self, task: UUID, to: int, *, dry_run: bool = False, reason: str = "", by: str = ""
+    ) -> TaskView:
+        """Have a task go on under version `to` of its saga; Conflict says why its history does not
+        fit that one. With `dry_run` nothing is changed."""
+        request = made(MoveRequest, task=task, to=to, dry_run=dry_run, reason=reason, by=by)
+        return await self.ask("move", request, TaskView)
 
     async def approve(
         self,

@@ -1,4 +1,4 @@
-"""Commands by which a person steps in: cancel, retry, settle, resume, approve, reject, signal."""
+"""Commands by which a person steps in: approve, reject, signal, cancel, retry, settle, resume, move."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 import typer
-from headway.cli import tables, waiting
+from headway.cli import output, tables, waiting
 from headway.cli.failures import BadInput
 from headway.cli.parsing import json_from
 from headway.cli.tasks import TaskId
@@ -40,6 +40,7 @@ def add_to(app: typer.Typer) -> None:
     register(retry)
     register(settle)
     register(resume)
+    register(move)
 
 
 def approve(
@@ -166,6 +167,25 @@ def settle(  # noqa: PLR0913, PLR0917  # each is a word of the command
 def resume(terminal: Terminal, task: TaskId, reason: Reason = "", by: By = None) -> None:
     """Let a parked task go on from where it stands."""
     view = terminal.ask(lambda client: client.resume(task, reason=reason, by=by or person()))
+    terminal.show(view, tables.task)
+
+
+def move(
+    terminal: Terminal,
+    task: TaskId,
+    to: Annotated[int, typer.Option("--to", min=1, help="The version of its saga to go on under.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only find out whether its history fits.")
+    ] = False,
+    reason: Reason = "",
+    by: By = None,
+) -> None:
+    """Have a task go on under another version of its saga, if its history fits that one."""
+    view = terminal.ask(
+        lambda client: client.move(task, to, dry_run=dry_run, reason=reason, by=by or person())
+    )
+    if dry_run:
+        output.narrate(f"the history of {task} fits version {to}; nothing was changed")
     terminal.show(view, tables.task)
 
 

@@ -19,6 +19,7 @@ from headway.coordinator.gates import Gates
 from headway.coordinator.interventions import Interventions
 from headway.coordinator.journal import Hold, Journal
 from headway.coordinator.lookups import Lookups
+from headway.coordinator.moves import Moves
 from headway.coordinator.operations import Surroundings, TaskOperations
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded
@@ -62,6 +63,7 @@ def services(parts: Parts, health: Serve) -> Offer:
         **tasks.operations(),
         **lookups.operations(),
         **by_people.operations(),
+        **Moves(store, parts.ask, _reading(store), lookups.show, now_ms).operations(),
         **WaitingList(store, gates.waiting).operations(),
         **parts.catalogue.operations(),
         **journal.operations(),

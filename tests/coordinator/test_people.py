@@ -657,3 +657,75 @@ async def after(first, then):
 def child_of(view: TaskView) -> UUID:
     [child] = [step.child for step in view.steps if step.child]
     return child
+
+
+def tour(version: int, *stops: str) -> Saga:
+    """A saga of one agent, whose steps come one after another."""
+    saga, before = Saga("tour", version=version), ()
+    for stop in stops:
+        saga.step(stop, "desk.do", compensate="desk.undo", after=before)
+        before = (stop,)
+    return saga
+
+
+async def at_the_second_stop(world: World, client: Client) -> UUID:
+    """A task of version 1 whose first step is done and whose second one is held."""
+    for version, *stops in ((1, "a", "b", "d"), (2, "a", "b", "c", "d"), (3, "start", "a", "b")):
+        await registered(client, tour(version, *stops))
+    task = await begun(client, "tour", {"b": "hold"}, version=1)
+    await eventually(lambda: world.log(task) == ["a", "b"], what="step b is held")
+    return task
+
+
+async def test_a_task_is_moved_to_a_version_that_its_history_fits(world, client):
+    task = await at_the_second_stop(world, client)
+    looked = await client.move(task, 2, dry_run=True)
+    assert (looked.saga_version, len(looked.steps)) == (1, 3)
+    moved = await client.move(task, 2, reason="c was missing", by="eve")
+    assert moved.saga_version == 2
+    again = await client.move(task, 2, reason="c was missing", by="eve")
+    assert again.version == moved.version
+    world.office.held[task].set()
+    assert (await ended(client, task)).status == "succeeded"
+    assert world.log(task) == ["a", "b", "c", "d"]
+    history = await client.history(task)
+    told = [entry.data for entry in history if entry.type == "TaskMoved"]
+    assert told == [{"origin": 1, "target": 2, "by": "eve", "reason": "c was missing"}]
+    acts = [entry async for entry in client.audit(task) if entry.kind == "TaskMoved"]
+    assert [(act.who, act.what, act.reason) for act in acts] == [
+        ("eve", "version 2", "c was missing")
+    ]
+
+
+async def test_a_task_is_not_moved_to_a_version_that_its_history_does_not_fit(world, client):
+    task = await at_the_second_stop(world, client)
+    why = (
+        "the task cannot be moved to version 3: step 'a' was begun before step 'start', which it "
+        "comes after in version 3"
+    )
+    async with refused(why):
+        await client.move(task, 3)
+    async with refused(why):
+        await client.move(task, 3, dry_run=True)
+    with pytest.raises(NotFound) as error:
+        await client.move(task, 9)
+    assert str(error.value) == (
+        "there is no version 9 of saga 'tour'; register it first (headway saga register)"
+    )
+    world.office.held[task].set()
+    assert (await ended(client, task)).status == "succeeded"
+    async with refused(
+        "the task cannot be moved to version 2: the task is succeeded; only one that goes forward "
+        "can be moved"
+    ):
+        await client.move(task, 2)
+
+
+async def test_old_tasks_go_on_under_their_version_beside_new_ones(world, client):
+    old = await at_the_second_stop(world, client)
+    new = await begun(client, "tour", version=2)
+    assert (await ended(client, new)).saga_version == 2
+    assert world.log(new) == ["a", "b", "c", "d"]
+    world.office.held[old].set()
+    assert (await ended(client, old)).saga_version == 1
+    assert world.log(old) == ["a", "b", "d"]
