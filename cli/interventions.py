@@ -1,4 +1,4 @@
-"""Commands by which a person steps in: approve, reject, signal, cancel, retry, settle, resume, move."""
+"""Commands by which a person steps in: with a word, a signal, another try, or another version."""
 
 from __future__ import annotations
 
