@@ -37,6 +37,7 @@ class Faults:
     handler_rejects: float = 0.03
     handler_retries: float = 0.02
     handler_hangs: float = 0.02
+    handler_slow: float = 0.03
     handler_answer_lost: float = 0.03  # the effect is there, and the handler fails
     compensation_fails: float = 0.1
     people: float = 0.3  # a task, of being cancelled at some time

@@ -118,6 +118,7 @@ class Loop(asyncio.AbstractEventLoop):
         self.dies_after: int | None = None  # callbacks, from now
         self.on_death: Callable[[], None] = _nothing
         self.steps = 0
+        self.process: Any = None  # whose it is
         self._timeline = timeline
         self._pace = pace
         self._clock = clock

@@ -1,0 +1,190 @@
+"""What must hold of a run, by what is stored and by what is downstream.
+
+After each commit, of each task that it changed:
+
+1. the history folds to the state, and versions have no gap; the state is sound
+2. an ended task stays as it ended, but for a child that its parent has undone
+3. what neither ended nor waits for a person has a timer
+4. an attempt is dispatched only when none is outstanding, and attempts are counted one by one
+5. nothing past the pivot is undone
+
+Of each effect, when it happens downstream: a step takes effect once (applied), only after those
+it comes after; it is undone only after those that were built on it (5). At the end: an ended task
+left exactly the effects that it says (6), every task has ended or waits for a person (7), and none
+that was accepted is lost (8); nobody was shown an end that is not one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from headway.sagas import Definition, fold, violations
+from headway.sagas import events as e
+from headway.sagas.codec import decode_event, decode_task
+from headway.sagas.plan import planned
+from headway.sagas.task import Phase, Task, unborn
+from headway.agents.identity import operation_id
+
+from simulation.downstream import Downstream, Row
+from simulation.people import Desk
+from simulation.store_tables import ENDED, TIMELESS, TaskRow
+from simulation.world import World
+
+
+@dataclass(slots=True)
+class Known:
+    """A task as its history has it so far."""
+
+    definition: Definition
+    task: Task
+    status: str
+
+
+class Laws:
+    def __init__(self, world: World, downstream: Downstream, desk: Desk) -> None:
+        self.states: set[int] = set()  # distinct ones that were seen
+        self._world = world
+        self._downstream = downstream
+        self._desk = desk
+        self._known: dict[UUID, Known] = {}
+        self._sagas: dict[tuple[str, int], Definition] = {}
+        world.tables.on_change = self._on_change
+        downstream.on_effect = self._on_effect
+
+    def _on_change(self, statement: str) -> None:
+        if statement != "commit_batch":
+            return
+        for task in self._world.tables.tasks.values():
+            known = self._known.get(task.id)
+            if known is None or known.task.version != task.version:
+                for wrong in self._changed(task):
+                    self._world.fail(f"task {task.id} ({task.saga}): {wrong}")
+
+    def _changed(self, row: TaskRow) -> Iterator[str]:
+        known = self._known.get(row.id)
+        if known is None:
+            definition = self._saga(row)
+            known = self._known[row.id] = Known(definition, unborn(definition), "")
+        history = self._world.tables.history.get(row.id, [])
+        for place, event in enumerate(history[known.task.version :], known.task.version + 1):
+            if event.version != place:
+                yield f"version {event.version} follows {place - 1}"
+                return
+            decoded = decode_event(event.type, event.at, event.data)
+            self._world.told("event", row.id, place, event.type, getattr(decoded, "step", ""))
+            yield from self._before(known, decoded)
+            known.task = fold(known.task, decoded)
+            known.definition = planned(known.definition, known.task.beside.plan)
+        stored = decode_task(row.status, row.version, row.state)
+        if stored != known.task:
+            yield f"the fold of its history is not its state:\n{known.task}\n{stored}"
+            return
+        self.states.add(hash((row.saga, row.status, _outline(stored))))
+        yield from violations(known.definition, stored)
+        if row.due is None and row.status not in TIMELESS:
+            yield f"no timer though it is {row.status}"
+        revoked = known.status == "succeeded" and stored.beside.child
+        if known.status in ENDED and known.status != row.status and not revoked:
+            yield f"{known.status} became {row.status}"
+        known.status = row.status
+
+    def _before(self, known: Known, event: e.Event) -> Iterator[str]:
+        if not isinstance(event, e.AttemptDispatched):
+            return
+        state, step = known.task.steps[event.step], known.definition.steps[event.step]
+        if state.outstanding:
+            yield f"{event} though attempt {state.attempt} is outstanding"
+        counted = state.actions if event.phase is Phase.ACTION else state.attempt
+        first = event.phase is Phase.COMPENSATION and event.attempt == 1
+        if event.attempt != counted + 1 and not first:
+            yield f"{event} follows attempt {counted}"
+        pivot = known.definition.pivot
+        after = pivot is not None and (
+            event.step == pivot or event.step in known.definition.descendants[pivot]
+        )
+        if event.phase is Phase.COMPENSATION and (after or step.read_only):
+            yield f"{event} past the pivot, or of what reads only"
+
+    def _on_effect(self, row: Row, what: str) -> None:
+        known = self._known.get(row.task)
+        if known is None:
+            self._world.fail(f"an effect of {row.step} for a task that is not stored: {row.task}")
+            return
+        definition = known.definition
+        if what == "undone":
+            for later in definition.descendants[row.step]:
+                if self._is_done(row.task, later) and definition.steps[later].undoable:
+                    self._world.fail(f"{row.step} of {row.task} is undone before {later}")
+            return
+        for before in definition.ancestors[row.step]:
+            step = definition.steps[before]
+            if step.kind != "action" or known.task.steps[before].status == "skipped":
+                continue
+            if not self._is_done(row.task, before):
+                self._world.fail(f"{row.step} of {row.task} took effect before {before}")
+
+    def _is_done(self, task: UUID, step: str) -> bool:
+        row = self._downstream.rows.get(operation_id(task, step, "action"))
+        return row is not None and row.state == "done"
+
+    def unsettled(self) -> list[str]:
+        """Tasks that neither ended nor wait for a person."""
+        tables = self._world.tables
+        missing = [
+            f"{task} is not there"
+            for task in (*self._desk.accepted, *self._desk.published)
+            if task not in tables.tasks
+        ]
+        return missing + [
+            f"{task.id} ({task.saga}) is {task.status}: {_outline(self._known[task.id].task)}"
+            for task in tables.tasks.values()
+            if task.status not in TIMELESS
+        ]
+
+    def at_rest(self) -> None:
+        """What must hold once nothing moves any more."""
+        for task in self._desk.accepted:
+            if task not in self._world.tables.tasks:
+                self._world.fail(f"task {task} was accepted and is lost")
+        for row in self._world.tables.tasks.values():
+            for wrong in self._left(row):
+                self._world.fail(f"task {row.id} ({row.saga}) is {row.status}, but {wrong}")
+        for task, status in self._desk.shown.items():
+            stored = self._world.tables.tasks[task].status
+            if stored != status:
+                self._world.fail(f"task {task} was shown as {status} and is {stored}")
+        for name, times in self._downstream.tools.items():
+            if times > 1:
+                self._world.fail(f"the tool call {name} took effect {times} times")
+
+    def _left(self, row: TaskRow) -> Iterator[str]:
+        if row.status not in ENDED:
+            return
+        known = self._known[row.id]
+        for name, step in known.definition.steps.items():
+            if step.kind != "action":
+                continue
+            done = self._is_done(row.id, name)
+            state = known.task.steps[name]
+            if row.status == "succeeded" and state.status != "skipped" and not done:
+                yield f"{name} has no effect"
+            undone = step.undoable and not known.task.incident
+            if row.status == "compensated" and done and undone:
+                yield f"the effect of {name} is there ({state.status})"
+
+
+    def _saga(self, row: TaskRow) -> Definition:
+        key = row.saga, row.saga_version
+        if key not in self._sagas:
+            self._sagas[key] = Definition.from_json(self._world.tables.sagas[key].body)
+        return self._sagas[key]
+
+
+def _outline(task: Task) -> str:
+    """A state without its times and values."""
+    return " ".join(
+        f"{name}:{state.status}/{state.attempt}/{state.epoch}" + ("*" if state.outstanding else "")
+        for name, state in task.steps.items()
+    )

@@ -1,0 +1,107 @@
+"""Those who hand in tasks and step in: what they were promised is what the laws are about."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from random import Random
+from uuid import UUID
+
+from headway.agents import Client, HeadwayError
+from headway.agents.identity import new_task_id
+
+from simulation.process import Process
+from simulation.shapes import SHAPES
+
+
+@dataclass
+class Desk:
+    """What is wanted, and what was promised. It outlives the process that fills it in."""
+
+    wanted: list[tuple[str, float]]  # saga and when, in the world's time
+    accepted: dict[UUID, str] = field(default_factory=dict)  # by a receipt
+    published: dict[UUID, str] = field(default_factory=dict)  # by a PubAck
+    touched: dict[UUID, None] = field(default_factory=dict)  # settled by hand
+    shown: dict[UUID, str] = field(default_factory=dict)  # final states that people were shown
+    submitted_all: bool = False
+
+
+def desk_of(rng: Random, tasks: int, seconds: float) -> Desk:
+    names = sorted(SHAPES)
+    picked = rng.sample(names, rng.randint(1, len(names)))
+    wanted = [(rng.choice(picked), seconds * rng.random() ** 2) for _ in range(tasks)]
+    return Desk(sorted(wanted, key=lambda each: each[1]))
+
+
+async def hand_in(process: Process, desk: Desk) -> None:
+    """The main of the client: registers all sagas, then hands in one task after the other."""
+    world = process.world
+    connection = await process.connect(name="client", wait=True)
+    async with Client(connection, timeout=30.0) as client:
+        for saga in SHAPES.values():
+            await _patiently(client.register, saga)
+        while desk.wanted:
+            saga, at = desk.wanted[0]
+            await asyncio.sleep(max(0.0, at - world.timeline.now))
+            task = new_task_id()
+            if process.rng.random() < 0.25:
+                published = await _patiently(client.publish, saga, {"n": 1}, task=task)
+                desk.published[published] = saga
+            else:
+                receipt = await _patiently(client.submit, saga, {"n": 1}, task=task)
+                desk.accepted[receipt.task] = saga
+            world.told("handed in", saga, task)
+            desk.wanted.pop(0)
+        desk.submitted_all = True
+        world.told("all handed in")
+        await asyncio.gather(*(_await(client, desk, task) for task in desk.accepted))
+
+
+async def _await(client: Client, desk: Desk, task: UUID) -> None:
+    view = await _patiently(client.result, task, timeout=40.0)
+    if view.status in ("succeeded", "compensated"):
+        desk.shown[task] = view.status
+
+
+async def step_in(process: Process, desk: Desk, seconds: float) -> None:
+    """The main of whoever looks after tasks: approves, signals, cancels, tries again."""
+    world, rng = process.world, process.rng
+    connection = await process.connect(name="people", wait=True)
+    async with Client(connection, timeout=5.0) as client:
+        while True:
+            await asyncio.sleep(0.5 + rng.random())
+            open_tasks = [*desk.accepted, *desk.published]
+            for task in open_tasks:
+                row = world.tables.tasks.get(task)
+                if row is None or row.status in ("succeeded", "compensated"):
+                    continue
+                try:
+                    await _look_after(process, client, desk, task, row.saga, row.status)
+                except HeadwayError as error:
+                    world.told("people", type(error).__name__, task)
+
+
+async def _look_after(
+    process: Process, client: Client, desk: Desk, task: UUID, saga: str, status: str
+) -> None:
+    chance, rng = process.world.chance, process.rng
+    if chance.hit("people", f"cancel.{task}"):
+        await client.cancel(task, "no longer wanted", by="somebody")
+    if saga == "waits":
+        if rng.random() < 0.5:
+            await client.approve(task, "ok", by="somebody")
+        await client.signal(task, "news", id=f"{task}", payload={"n": 2})
+    if status in ("parked", "failed_to_compensate") and rng.random() < 0.3:
+        process.world.told("people retry", task)
+        if status == "parked" and rng.random() < 0.5:
+            await client.resume(task, by="somebody")
+        else:
+            await client.retry(task, by="somebody")
+
+
+async def _patiently(ask, *arguments, **options):  # type: ignore[no-untyped-def]
+    while True:
+        try:
+            return await ask(*arguments, **options)
+        except HeadwayError:
+            await asyncio.sleep(0.5)

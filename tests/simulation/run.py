@@ -1,0 +1,200 @@
+"""One run: a seed, a world, processes, faults; then it heals, and all must come to rest."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from unittest import mock
+
+from headway.coordinator import app
+from headway.coordinator.app import Coordinator
+from headway.coordinator.settings import Settings
+
+from simulation.clocks import Patch, replaced
+from simulation.crew import work
+from simulation.downstream import Downstream
+from simulation.faults import Faults, swarm
+from simulation.laws import Laws
+from simulation.nemesis import Nemesis
+from simulation.people import Desk, desk_of, hand_in, step_in
+from simulation.process import Process
+from simulation.shapes import AGENTS
+from simulation.statements import StoreLine
+from simulation.store import SimulatedStore
+from simulation.world import World
+
+CONVERGE_S = 300.0  # after it healed
+REST_S = 12.0  # in which nothing more may go wrong
+SETTINGS = Settings(nats_url="nats://simulated", postgres_url="postgresql://simulated")
+
+
+@dataclass
+class Outcome:
+    """What came of a run."""
+
+    seed: int
+    faults: Faults
+    wrong: list[str] = field(default_factory=list)
+    digest: str = ""
+    steps: int = 0
+    virtual_s: float = 0.0
+    tasks: Counter[str] = field(default_factory=Counter)
+    states: set[int] = field(default_factory=set)
+    injected: Counter[str] = field(default_factory=Counter)
+    decisions: list[str] = field(default_factory=list)
+    trace: list[str] = field(default_factory=list)
+    real_s: float = 0.0
+
+
+def run(
+    seed: int,
+    *,
+    faults: Faults | None = None,
+    only: Collection[str] | None = None,
+    tell: Callable[[str], None] | None = None,
+    patch: Patch | None = None,
+) -> Outcome:
+    """Run one seed. `faults` instead of those that it draws; `only` these decisions of them;
+    `patch` changes the product while it runs."""
+    began = time.perf_counter()
+    chosen = World(seed, Faults.none()).chance.rng("swarm")
+    faults = swarm(Faults(), chosen) if faults is None else faults
+    world = World(seed, faults, only, tell)
+    with ExitStack() as stack:
+        stack.enter_context(_silence())
+        stack.enter_context(replaced(world.here))
+        stack.enter_context(mock.patch.object(app, "Store", partial(_store, world)))
+        stack.enter_context(mock.patch.object(app, "connect", _connect))
+        if patch is not None:
+            stack.enter_context(patch())
+        play = _Play(world)
+        play.until_rest()
+        outcome = Outcome(seed, faults, world.wrong, world.trace.digest())
+        play.bury()
+    outcome.steps = play.steps()
+    outcome.virtual_s = world.timeline.now
+    outcome.tasks.update(row.status for row in world.tables.tasks.values())
+    outcome.states = play.laws.states
+    outcome.injected = world.chance.count
+    outcome.decisions = world.chance.done
+    outcome.trace = world.trace.last()
+    outcome.real_s = time.perf_counter() - began
+    return outcome
+
+
+class _Play:
+    """The processes of a run, and its two phases."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        rng = world.chance.rng("play")
+        self.faulty_s = rng.uniform(8.0, 30.0)
+        self.downstream = Downstream(world)
+        self.desk: Desk = desk_of(rng, rng.randint(1, 8), self.faulty_s * 0.7)
+        self.laws = Laws(world, self.downstream, self.desk)
+        self.processes = [
+            *(
+                Process(world, f"coordinator{number}", coordinate)
+                for number in range(rng.choice((1, 2, 2)))
+            ),
+            *(
+                Process(world, f"worker{number}", partial(work, downstream=self.downstream, names=names))
+                for number, names in enumerate(_manning(rng.choice((1, 2, 3))))
+            ),
+            Process(world, "client", partial(hand_in, desk=self.desk)),
+            Process(world, "people", partial(step_in, desk=self.desk, seconds=self.faulty_s)),
+        ]
+        self.nemesis = Nemesis(world, self.processes)
+
+    def until_rest(self) -> None:
+        """Faults for a while; then none, and everything must come to rest within CONVERGE_S."""
+        world, timeline = self.world, self.world.timeline
+        self._until(self.faulty_s)
+        if world.wrong:
+            return
+        self.nemesis.heal()
+        bound = timeline.now + CONVERGE_S
+        while timeline.now < bound and not world.wrong:
+            if self.desk.submitted_all and not self.laws.unsettled():
+                break
+            self._until(timeline.now + 1.0)
+        if world.wrong:
+            return
+        left = self.laws.unsettled()
+        if left or not self.desk.submitted_all:
+            left = left or ["not all tasks were handed in"]
+            world.fail(f"not at rest {CONVERGE_S:.0f} s after the last fault: {'; '.join(left)}")
+            return
+        self._until(timeline.now + REST_S)
+        if not world.wrong:
+            self.laws.at_rest()
+
+    def _until(self, when: float) -> None:
+        timeline, wrong = self.world.timeline, self.world.wrong
+        while timeline.now < when and not wrong and timeline.step():
+            pass
+
+    def steps(self) -> int:
+        return sum(
+            loop.steps
+            for loop in (*(each.loop for each in self.processes), *self.world.graves)
+        )
+
+    def bury(self) -> None:
+        """End all processes, so that nothing that Python closes of them has any effect."""
+        for process in self.processes:
+            process.loop.kill()
+            process.die_quietly()
+        self.world.timeline.clear()
+        self.world.broker.lines.clear()
+        self.world.coordinating = None
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        try:
+            for loop in (*(each.loop for each in self.processes), *self.world.graves):
+                loop.kept.clear()
+            gc.collect()
+        finally:
+            sys.unraisablehook = hook
+
+
+def _manning(workers: int) -> list[tuple[str, ...]]:
+    """Which agents each process works for."""
+    if workers == 1:
+        return [AGENTS]
+    if workers == 2:
+        return [AGENTS, AGENTS]
+    return [AGENTS[:2], AGENTS[1:], (AGENTS[0], AGENTS[2])]
+
+
+async def coordinate(process: Process) -> None:
+    """The main of a coordinator."""
+    process.world.coordinating = process
+    await Coordinator(SETTINGS).run(process.stop)
+
+
+def _store(world: World, _url: str) -> SimulatedStore:
+    return SimulatedStore(world.tables, StoreLine(world.coordinating))
+
+
+async def _connect(url: str, *, name: str, **options: object) -> object:
+    loop = asyncio.get_running_loop()
+    return await loop.process.connect(url, name=name, **options)
+
+
+class _silence:
+    """No log: what a run has to say is in its trace."""
+
+    def __enter__(self) -> None:
+        self._level = logging.root.manager.disable
+        logging.disable(logging.CRITICAL)
+
+    def __exit__(self, *_exc: object) -> None:
+        logging.disable(self._level)

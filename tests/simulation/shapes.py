@@ -1,0 +1,77 @@
+"""The sagas of a run: each shape that the machine knows, with clocks short enough to go off."""
+
+from __future__ import annotations
+
+from headway.sagas import Definition, Retry, Saga, Timeouts
+
+QUICK = Retry(initial_interval=0.2, maximum_interval=1.0, maximum_attempts=3)
+TWICE = Retry(initial_interval=0.5, maximum_interval=1.0, maximum_attempts=2)
+ENDLESS = Retry(initial_interval=0.2, maximum_interval=2.0, maximum_attempts=0)
+ATTEMPT = Timeouts(start_to_close=6.0)
+WATCHED = Timeouts(start_to_close=8.0, heartbeat=3.0)
+UNTIMED = Timeouts(start_to_close=None)
+AGENTS = ("bank", "shop", "ware")
+
+
+def _built(name: str, *described: str, retry: Retry = QUICK) -> Definition:
+    """Steps from "name kind < what it comes after"; kinds as in the corpus of the machine:
+    none is compensated, `!` the pivot, `?` reads only, `>` comes after the pivot, `~` is watched,
+    `@` calls tools."""
+    saga = Saga(name)
+    for place, text in enumerate(described):
+        head, _, after = text.partition("<")
+        step, _, kinds = head.strip().partition(" ")
+        plain = not set(kinds) & set("!?>")
+        agent = AGENTS[place % len(AGENTS)]
+        action = "errand" if "@" in kinds else "act"
+        saga.step(
+            step,
+            f"{agent}.{action}",
+            compensate=f"{agent}.undo" if plain else None,
+            after=after.split(),
+            pivot="!" in kinds,
+            read_only="?" in kinds,
+            retry=ENDLESS if ">" in kinds else retry,
+            compensation_retry=QUICK,
+            timeouts=WATCHED if "~" in kinds else ATTEMPT,
+        )
+    return saga.define()
+
+
+def _waiting() -> Definition:
+    saga = Saga("waits")
+    saga.step("a", "shop.act", compensate="shop.undo", retry=QUICK, timeouts=ATTEMPT)
+    saga.approval("ok", after="a", timeout=20.0, default="reject")
+    saga.wait("news", after="a", timeout=25.0)
+    saga.sleep("nap", 1.5, after="ok")
+    saga.step(
+        "b", "bank.act", compensate="bank.undo", after=("news", "nap"), retry=QUICK,
+        timeouts=ATTEMPT,
+    )  # fmt: skip
+    return saga.define()
+
+
+def _parent() -> Definition:
+    saga = Saga("parent")
+    saga.step("a", "shop.act", compensate="shop.undo", retry=QUICK, timeouts=ATTEMPT)
+    saga.child("kid", "linear", input={"of": "parent"}, after="a", timeout=90.0)
+    saga.step("z", "ware.act", compensate="ware.undo", after="kid", retry=TWICE, timeouts=ATTEMPT)
+    return saga.define()
+
+
+SHAPES: dict[str, Definition] = {
+    shape.name: shape
+    for shape in (
+        _built("linear", "a", "b < a", "c < b"),
+        _built("single", "a", retry=TWICE),
+        _built("fan", "a", "b < a", "c < a", "d < a"),
+        _built("diamond", "a", "b ~ < a", "c < a", "d < b c"),
+        _built("pivot", "a", "p ! < a", "z > < p"),
+        _built("tail", "a", "p ! < a", "x > < p", "y > < p", "z > < x y"),
+        _built("looks", "l ?", "a < l", "m ? < a", "b < m"),
+        _built("roots", "a", "b", "c < a b", retry=TWICE),
+        _built("errands", "e @", "f @ < e", "a < f"),
+        _waiting(),
+        _parent(),
+    )
+}
