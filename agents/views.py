@@ -132,6 +132,7 @@ class TaskView(_Model):
     reason: str = ""
     incident: str = ""
     parent: UUID | None = None
+    owner: str = ""  # the name of the token that it was submitted with
     manifest: Manifest | None = None
     usage: UsageView | None = None
     created_at: datetime
@@ -167,6 +168,7 @@ class TaskRow(_Model):
     reason: str = ""
     created_at: datetime
     updated_at: datetime
+    owner: str = ""  # the name of the token that it was submitted with
 
 
 class ListRequest(_Model):
@@ -175,6 +177,7 @@ class ListRequest(_Model):
     attributes: dict[str, str] = Field(default_factory=dict)
     created_after: datetime | None = None
     created_before: datetime | None = None
+    owner: str | None = None
     limit: int = Field(default=50, ge=1, le=PAGE_LIMIT_MAX)
     cursor: str | None = None
 
@@ -288,6 +291,7 @@ class WaitingView(_Model):
 
 class WaitingRequest(_Model):
     saga: str | None = None
+    owner: str | None = None
     limit: int = Field(default=50, ge=1, le=PAGE_LIMIT_MAX)
     cursor: str | None = None
 

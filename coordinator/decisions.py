@@ -45,6 +45,7 @@ class Decision(NamedTuple):
     answers: tuple[tuple[Item, Refusal | None, bool], ...]
     manifest: Manifest | None = None
     parent: Parent | None = None
+    owner: str = ""
 
     @property
     def repeated(self) -> bool:
@@ -108,6 +109,7 @@ def decide(
         tuple(answers),
         None if born is None else born.manifest,
         None if born is None else born.parent,
+        "" if born is None else born.owner,
     )
 
 
@@ -151,12 +153,12 @@ def _under_target(
 
 
 def _submit(working: _Working, new: NewTask, definitions: Definitions, check: CheckInput) -> None:
-    stored = working.loaded.input_digest if working.loaded else None
-    if stored is None and working.new is not None:
-        stored = working.new.input_digest
-    if stored is not None:
-        if stored != new.input_digest:
+    known = working.loaded or working.new
+    if known is not None:
+        if known.input_digest != new.input_digest:
             raise Refusal(f"task {new.id} exists with another body; take a new id", 409)
+        if known.owner != new.owner:
+            raise Refusal(f"task {new.id} exists and is not yours; take a new id", 409)
         return
     definition = definitions.get((new.saga, new.version))
     if definition is None:

@@ -377,6 +377,7 @@ def _after(decision: Decision) -> Loaded | None:
         new.attributes,
         new.manifest,
         new.parent,
+        new.owner,
     )
 
 

@@ -124,10 +124,10 @@ class Gates:
         """What tokens are checked with."""
         return (await self._signing.key()).keys
 
-    async def waiting(self, saga: str | None) -> list[WaitingView]:
+    async def waiting(self, saga: str | None, owner: str | None) -> list[WaitingView]:
         """Calls that wait for a person, and that their task still wants; longest first, at most
         PAGE_LIMIT_MAX."""
-        arguments = saga, PAGE_LIMIT_MAX, ARGUMENTS_MAX_BYTES
+        arguments = saga, PAGE_LIMIT_MAX, ARGUMENTS_MAX_BYTES, owner
         rows = await self._store.fetch("waiting_gates", *arguments)
         return [gate_rows.waiting_of(row) for row in rows]
 

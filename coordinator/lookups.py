@@ -71,6 +71,7 @@ class Lookups:
             request.created_after,
             request.created_before,
             request.limit + 1,
+            request.owner,
         )
         page = [portraits.row_view(row) for row in rows[: request.limit]]
         more = len(rows) > request.limit

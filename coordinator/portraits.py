@@ -34,6 +34,7 @@ def task_view(loaded: Loaded, present: Container[str]) -> views.TaskView:
         reason=task.reason,
         incident=task.incident,
         parent=None if loaded.parent is None else loaded.parent.task,
+        owner=loaded.owner,
         manifest=loaded.manifest,
         created_at=loaded.created_at,
         updated_at=loaded.updated_at,
@@ -57,6 +58,7 @@ def row_view(row: asyncpg.Record) -> views.TaskRow:
         reason=row["reason"] or "",
         created_at=row["created_at"],
         updated_at=row["updated_at"],
+        owner=row["owner"],
     )
 
 

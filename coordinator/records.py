@@ -38,6 +38,7 @@ class Loaded(NamedTuple):
     attributes: dict[str, str]
     manifest: Manifest | None = None
     parent: Parent | None = None
+    owner: str = ""  # the name of the token that it was submitted with
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class NewTask:
     attributes: dict[str, str] = field(default_factory=dict)
     manifest: Manifest | None = None
     parent: Parent | None = None
+    owner: str = ""  # the name of the token that it was submitted with
 
 
 class Change(NamedTuple):

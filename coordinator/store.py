@@ -112,6 +112,7 @@ class Store:
             orjson.loads(row["attributes"]),
             Manifest.model_validate_json(row["manifest"]) if row["manifest"] else None,
             _parent(row["parent"]) if row["parent"] else None,
+            row["owner"],
         )
 
 
@@ -135,7 +136,7 @@ def _arrays(changes: Sequence[Change]) -> list[list[Any]]:
         for change in changes
         for place, event in enumerate(change.events, 1)
     ]
-    return [*_columns(changed, 9), *_columns(new, 15), *_columns(history, 5)]
+    return [*_columns(changed, 9), *_columns(new, 16), *_columns(history, 5)]
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
@@ -176,4 +177,5 @@ def _new(change: Change) -> tuple[Any, ...]:
         None if new.manifest is None else new.manifest.model_dump_json().encode(),
         None if new.parent is None else orjson.dumps([str(new.parent.task), *new.parent[1:]]),
         change.waits,
+        new.owner,
     )

@@ -14,12 +14,12 @@ from headway.coordinator.lookups import read_cursor
 from headway.coordinator.serving import Serve, typed
 from headway.coordinator.store import Store
 
-Calls = Callable[[str | None], Awaitable[list[views.WaitingView]]]
+Calls = Callable[[str | None, str | None], Awaitable[list[views.WaitingView]]]
 
 
 class WaitingList:
     def __init__(self, store: Store, calls: Calls) -> None:
-        """`calls` gives the calls of tools that wait for approval, of one saga or of all."""
+        """`calls` gives the calls of tools that wait for approval, of one saga and owner or of all."""
         self._store = store
         self._calls = calls
 
@@ -31,9 +31,11 @@ class WaitingList:
         which nobody knows the end."""
         cursor = read_cursor(request.cursor)
         limit = request.limit + 1
-        rows = await self._store.fetch("list_waiting_tasks", cursor, request.saga, limit)
+        rows = await self._store.fetch(
+            "list_waiting_tasks", cursor, request.saga, limit, request.owner
+        )
         ids = [row["id"] for row in rows[: request.limit]]
-        waiting = [] if cursor else await self._calls(request.saga)
+        waiting = [] if cursor else await self._calls(request.saga, request.owner)
         tasks = await self._store.read(ids)
         unsettled = await self._unsettled(ids)
         for task in filter(tasks.__contains__, ids):  # the others were removed meanwhile

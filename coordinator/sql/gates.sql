@@ -130,7 +130,7 @@ FROM decided;
 
 -- name: waiting_gates
 -- Calls that wait for a person and that their task still wants, of saga $1 (null: any), longest
--- first, at most $2; with their arguments, if those have no more than $3 bytes.
+-- first, at most $2; with their arguments, if those have no more than $3 bytes; of owner $4.
 SELECT g.task_id, g.invocation, g.step, g.phase, g.key, g.tool, g.arguments_digest, g.since, t.saga,
        i.data AS arguments
 FROM headway.gates AS g
@@ -142,6 +142,7 @@ LEFT JOIN headway.journal_entries AS i
     AND i.seq = (h.unsettled -> g.key ->> 'seq')::integer AND i.bytes <= $3::integer
 WHERE g.status = 'waiting'
   AND ($1::text IS NULL OR t.saga = $1::text)
+  AND ($4::text IS NULL OR t.owner = $4::text)
   AND (
         (g.phase = 'action' AND t.status = 'running')
         OR (g.phase = 'compensation' AND t.status = 'compensating')

@@ -292,7 +292,7 @@ async def test_lists_are_newest_first_and_narrowed(store):
         names = ["list_tasks"]
         if statuses and not {"succeeded", "compensated"} & set(statuses):
             names.append("list_open_tasks")
-        answers = [await store.fetch(name, *arguments, 10) for name in names]
+        answers = [await store.fetch(name, *arguments, 10, None) for name in names]
         assert len({tuple(row["id"] for row in rows) for rows in answers}) == 1
         return [tasks.index(row["id"]) for row in answers[0]]
 
@@ -306,12 +306,12 @@ async def test_lists_are_newest_first_and_narrowed(store):
     assert await listed(attributes='{"half":"1"}') == [3, 2]
     assert await listed(attributes='{"half":"1","n":"1"}') == []
     assert await listed(since=AT + 1, until=AT + 3) == [2, 1]
-    [row] = await store.fetch("list_tasks", None, ["parked"], None, "{}", None, None, 1)
+    [row] = await store.fetch("list_tasks", None, ["parked"], None, "{}", None, None, 1, None)
     assert row["reason"] == (await load(store, tasks[1])).task.reason != ""
     assert (row["saga"], row["saga_version"], row["status"]) == ("pair", 1, "parked")
-    waiting = await store.fetch("list_waiting_tasks", None, "pair", 10)
+    waiting = await store.fetch("list_waiting_tasks", None, "pair", 10, None)
     assert [row["id"] for row in waiting] == [tasks[1]]
-    assert await store.fetch("list_waiting_tasks", tasks[1], None, 10) == []
+    assert await store.fetch("list_waiting_tasks", tasks[1], None, 10, None) == []
 
 
 async def test_resumptions_are_found_by_task(store):

@@ -22,6 +22,7 @@ from simulation import (  # noqa: F401 - each names its statements
     store_journals,
     store_peers,
     store_tasks,
+    store_tokens,
 )
 from simulation.store_tables import READS, STATEMENTS, Tables
 

@@ -190,8 +190,10 @@ def decide_gate(
 
 
 @reads
-def waiting_gates(tables: Tables, saga: str | None, limit: int, max_bytes: int) -> list[Row]:
-    v.text(saga)
+def waiting_gates(
+    tables: Tables, saga: str | None, limit: int, max_bytes: int, owner: str | None
+) -> list[Row]:
+    v.text(saga, owner)
     v.bigint(limit)
     v.integer(max_bytes)
     found = [
@@ -199,6 +201,7 @@ def waiting_gates(tables: Tables, saga: str | None, limit: int, max_bytes: int) 
         for key, gate in tables.gates.items()
         if gate.status == "waiting"
         and saga in (None, tables.tasks[key[0]].saga)
+        and owner in (None, tables.tasks[key[0]].owner)
         and _is_wanted(tables, key[0], gate)
     ]
     return [_waiting(tables, *key, max_bytes) for _, *key in sorted(found)[:limit]]

@@ -46,6 +46,17 @@ class TaskRow:
     manifest: bytes | None
     parent: bytes | None
     waits: bool
+    owner: str
+
+
+@dataclass(slots=True)
+class TokenRow:
+    id: str
+    name: str
+    role: str
+    digest: bytes
+    made_at: int
+    revoked_at: int | None
 
 
 @dataclass(slots=True)
@@ -162,6 +173,8 @@ class Tables:
         self.collections: dict[str, CollectionRow] = {}
         self.documents: dict[tuple[str, str], list[DocumentRow]] = {}
         self.streams: dict[str, str] = {}
+        self.tokens: list[TokenRow] = []
+        self.command_secret = b""
         self.coordinators: dict[UUID, int] = {}
         self.partitions: dict[str, None] = {}
 

@@ -47,15 +47,22 @@ def load_tasks(tables: Tables, ids: Sequence[UUID]) -> list[Row]:
             attributes=orjson.dumps(task.attributes).decode(),
             manifest=task.manifest,
             parent=task.parent,
+            owner=task.owner,
         )
         for task in found
     ]
 
 
+@reads
+def owner_of_task(tables: Tables, task: UUID) -> list[Row]:
+    v.uuid(task)
+    return [Row(owner=tables.tasks[task].owner)] if task in tables.tasks else []
+
+
 @writes
 def commit_batch(tables: Tables, *columns: Any) -> list[Row]:
-    changed, new = rows_of(*columns[:9]), rows_of(*columns[9:24])
-    history = rows_of(*columns[24:])
+    changed, new = rows_of(*columns[:9]), rows_of(*columns[9:25])
+    history = rows_of(*columns[25:])
     for row in changed:
         _check_changed(row)
     for row in new:
@@ -140,9 +147,10 @@ def list_tasks(
     created_after: datetime | None,
     created_before: datetime | None,
     limit: int,
+    owner: str | None,
 ) -> list[Row]:
     v.uuid(before)
-    v.text(*statuses, saga)
+    v.text(*statuses, saga, owner)
     v.bigint(limit)
     wanted, since, until = v.binary_json(attributes), v.ms(created_after), v.ms(created_before)
     found = [
@@ -153,6 +161,7 @@ def list_tasks(
         and v.contains(task.attributes, wanted)
         and (since is None or task.created_at >= since)
         and (until is None or task.created_at < until)
+        and owner in (None, task.owner)
     ]
     return [_listed(task) for task in found[:limit]]
 
@@ -167,15 +176,15 @@ def list_open_tasks(
 
 @reads
 def list_waiting_tasks(
-    tables: Tables, before: UUID | None, saga: str | None, limit: int
+    tables: Tables, before: UUID | None, saga: str | None, limit: int, owner: str | None
 ) -> list[Row]:
     v.uuid(before)
-    v.text(saga)
+    v.text(saga, owner)
     v.bigint(limit)
     found = [
         Row(id=task.id)
         for task in _newest_first(tables, before)
-        if task.waits and saga in (None, task.saga)
+        if task.waits and saga in (None, task.saga) and owner in (None, task.owner)
     ]
     return found[:limit]
 
@@ -240,7 +249,7 @@ def _check_changed(row: tuple[Any, ...]) -> None:
 def _check_new(row: tuple[Any, ...]) -> None:
     task, saga, saga_version, version, status, state, due, at, body, _, attributes, *rest = row
     v.uuid(task)
-    v.text(saga, status)
+    v.text(saga, status, rest[4])
     v.integer(saga_version, version)
     v.bigint(due, at)
     v.stored_json(state, body, rest[1], rest[2])
@@ -297,7 +306,7 @@ def _check_constraints(
 
 def _task_row(row: tuple[Any, ...]) -> TaskRow:
     task, saga, saga_version, version, status, state, due, at, body, digest, *rest = row
-    attributes, _, manifest, parent, waits = rest
+    attributes, _, manifest, parent, waits, owner = rest
     return TaskRow(
         id=task,
         saga=saga,
@@ -314,6 +323,7 @@ def _task_row(row: tuple[Any, ...]) -> TaskRow:
         manifest=manifest,
         parent=parent,
         waits=waits,
+        owner=owner,
     )
 
 
@@ -337,6 +347,7 @@ def _listed(task: TaskRow) -> Row:
         reason=orjson.loads(task.state).get("reason"),
         created_at=moment(task.created_at),
         updated_at=moment(task.updated_at),
+        owner=task.owner,
     )
 
 

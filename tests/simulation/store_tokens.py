@@ -1,0 +1,74 @@
+"""Statements of tokens, and of the secret that commands are signed with."""
+
+from __future__ import annotations
+
+from headway.coordinator.errors import StoreRefused
+from simulation import store_values as v
+from simulation.store_tables import Tables, TokenRow, reads, writes
+from simulation.store_values import Row, moment
+
+DIGEST_BYTES = 32
+ROLES = frozenset({"view", "submit", "operate"})
+
+
+@reads
+def tokens(tables: Tables) -> list[Row]:
+    found = sorted(tables.tokens, key=lambda token: (token.made_at, token.id))
+    return [_row(token) for token in found]
+
+
+@writes
+def make_token(
+    tables: Tables, token: str, name: str, role: str, digest: bytes, at: int
+) -> list[Row]:
+    v.text(token, name, role)
+    v.bigint(at)
+    if role not in ROLES or len(digest) != DIGEST_BYTES:
+        raise StoreRefused("CheckViolationError: a token violates a check constraint")
+    if any(each.id == token for each in tables.tokens):
+        raise StoreRefused("UniqueViolationError: tokens_pkey")
+    if _good(tables, name) is not None:
+        return []
+    tables.tokens.append(TokenRow(token, name, role, digest, at, None))
+    return [Row(made_at=moment(at))]
+
+
+@writes
+def revoke_token(tables: Tables, name: str, at: int) -> list[Row]:
+    v.text(name)
+    v.bigint(at)
+    token = _good(tables, name)
+    if token is None:
+        return []
+    token.revoked_at = at
+    return [_row(token)]
+
+
+@reads
+def command_secret(tables: Tables) -> list[Row]:
+    return [Row(secret=tables.command_secret)] if tables.command_secret else []
+
+
+@writes
+def keep_command_secret(tables: Tables, secret: bytes, at: int) -> list[Row]:
+    v.bigint(at)
+    if len(secret) != DIGEST_BYTES:
+        raise StoreRefused("CheckViolationError: command_secrets_secret_check")
+    tables.command_secret = tables.command_secret or secret
+    return []
+
+
+def _good(tables: Tables, name: str) -> TokenRow | None:
+    good = (each for each in tables.tokens if each.name == name and each.revoked_at is None)
+    return next(good, None)
+
+
+def _row(token: TokenRow) -> Row:
+    return Row(
+        id=token.id,
+        name=token.name,
+        role=token.role,
+        digest=token.digest,
+        made_at=moment(token.made_at),
+        revoked_at=moment(token.revoked_at),
+    )
