@@ -78,11 +78,14 @@ class Link:
         finally:
             self._routes.pop(b"%d" % sid, None)
 
-    def publish(self, subject: str, payload: bytes, reply: str = "") -> None:
+    def publish(
+        self, subject: str, payload: bytes, reply: str = "", *, headers: bytes = b""
+    ) -> None:
         """Send at the end of this turn of the loop; while disconnected, after the reconnect.
 
-        Raises ConnectionError when closed, ValueError over the server's `max_payload`. Past
-        the buffer of a long disconnect messages are dropped: core NATS promises no more.
+        `headers` is a raw block, from `NATS/1.0` to the empty line. Raises ConnectionError when
+        closed, ValueError over the server's `max_payload`. Past the buffer of a long disconnect
+        messages are dropped: core NATS promises no more.
         """
         if self._nc.is_closed:
             raise ConnectionError("the connection to NATS is closed")
@@ -91,7 +94,11 @@ class Link:
                 f"{len(payload)} bytes are more than the server's max_payload of "
                 f"{self._nc.max_payload}; send a reference instead"
             )
-        self._send(f"PUB {subject} {reply} {len(payload)}\r\n".encode(), payload)
+        if headers:
+            sizes = f"{len(headers)} {len(headers) + len(payload)}"
+            self._send(f"HPUB {subject} {reply} {sizes}\r\n".encode() + headers, payload)
+        else:
+            self._send(f"PUB {subject} {reply} {len(payload)}\r\n".encode(), payload)
 
     def on_reconnect(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` after each reconnect; returns what takes it off again."""

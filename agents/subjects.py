@@ -32,6 +32,8 @@ DEAD = f"{PREFIX}.dead.*"
 API = f"{PREFIX}.api"
 AGENTS = f"{PREFIX}.agents"
 PRESENCE = f"{PREFIX}.presence.*"
+PEERS = f"{PREFIX}.peers.held"  # as a `roll_subject`, for coordinators
+ASK_AGAIN = f"{PREFIX}.coordinators"  # core NATS: a coordinator came, was lost, or can work again
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -149,14 +151,30 @@ def requests_of_agent(agent: str) -> str:
     return f"{AGENTS}.{agent}.>"
 
 
-def alive_subject(agent: str, worker: str) -> str:
-    """Core NATS: an instance listens there, so that no responders tells that it is gone."""
-    return f"{PREFIX}.alive.{agent}.{worker}"
+def roll_subject(agent: str) -> str:
+    """Core NATS: each worker of `agent` listens there, in a queue group of its own name, and says
+    which commands it has; who listens there is there."""
+    return f"{PREFIX}.alive.{agent}.held"
 
 
 def alive_of_agent(agent: str) -> str:
-    """Where the instances of an agent may listen."""
+    """All that the workers of an agent use to show that they are there."""
     return f"{PREFIX}.alive.{agent}.>"
+
+
+def answers_to(asker: str, question: str, number: int) -> str:
+    """Where the answers to one question on a `roll_subject`, or on PEERS, go."""
+    return f"{question.rpartition('.')[0]}.answers.{asker}.{number}"
+
+
+def answers_for(asker: str) -> tuple[str, str]:
+    """All answers of agents, and of peers, to one asker."""
+    return f"{PREFIX}.alive.*.answers.{asker}.*", f"{PREFIX}.peers.answers.{asker}.*"
+
+
+def traces_for(asker: str) -> str:
+    """Where nats-server tells one coordinator who listens; the last token is the question's."""
+    return f"{PREFIX}.peers.traces.{asker}"
 
 
 def presence_subject(agent: str) -> str:

@@ -13,9 +13,11 @@ import os
 import secrets
 import socket
 import time
+from functools import partial
 from uuid import UUID
 
 from headway.agents.agent import Agent
+from headway.agents.alive import Alive
 from headway.agents.attempt import Attempt
 from headway.agents.command_key import AgentKey
 from headway.agents.connection import Connection
@@ -32,6 +34,7 @@ from headway.agents.subjects import (
     SubjectError,
     dead_subject,
     parse_command_subject,
+    roll_subject,
     stops_of_agent,
 )
 from headway.agents.views import Presence
@@ -70,9 +73,11 @@ class Worker:
         self._current: dict[str, Attempt] = {}  # by subject: the latest of each command
         self._through = asyncio.Event()  # set whenever an attempt is over
         self._stopping = False
-        self._doubtful = 0  # commands that wait for the key to be asked for again
+        self._doubtful: dict[str, str] = {}  # by reply: what waits for the key
         self._pull = Pull(self._wire, COMMANDS_STREAM, agent.name, self._on_delivery, self._free)
         self._presence = PresenceTeller(self._wire, self._look)
+        held = partial(_subjects, self._attempts, self._doubtful)
+        self._alive = Alive(self._wire, roll_subject(agent.name), self.name, held)
         self._key = AgentKey(connection, agent.name)
         self._repeats = Repeats()
 
@@ -85,6 +90,7 @@ class Worker:
             f"/headway/agents/{self._agent.name}/{self.name}",
             asyncio.get_running_loop(),
         )
+        await self._alive.begin()
         hints = await self._wire.subscribe(stops_of_agent(self._agent.name), self._on_stop_hint)
         forget = self._wire.on_reconnect(self._keep_all)
         _log.info("agent %s works as %s", self._agent.name, self.name)
@@ -105,6 +111,7 @@ class Worker:
             forget()
             await self._hand_back_the_rest()
             await self._wire.unsubscribe(hints)
+            await self._alive.end()
             _log.info("agent %s (%s) stopped", self._agent.name, self.name)
 
     async def _pull_commands(self) -> None:
@@ -135,7 +142,7 @@ class Worker:
         await asyncio.wait({attempt.work for attempt in rest}, timeout=CLEAN_UP_S)
 
     def _free(self) -> int:
-        return self._slots - len(self._attempts) - self._doubtful
+        return self._slots - len(self._attempts) - len(self._doubtful)
 
     def _on_delivery(self, delivery: Delivery) -> None:
         current = self._current.get(delivery.subject)
@@ -149,7 +156,7 @@ class Worker:
         if not complaint:
             self._begin(delivery)
         elif self._key.may_have_changed(delivery):
-            self._doubtful += 1
+            self._doubtful[delivery.reply] = delivery.subject
             self._group.create_task(self._doubt(delivery))
         else:
             self._refuse(delivery, complaint)
@@ -157,7 +164,7 @@ class Worker:
     async def _doubt(self, delivery: Delivery) -> None:
         """A signature does not fit: begin if it is the key that is old."""
         answered = await self._key.learn_again()
-        self._doubtful -= 1
+        del self._doubtful[delivery.reply]
         complaint = self._key.complaint(delivery)
         if not answered or self._stopping or self._free() <= 0:
             self._wire.publish(delivery.reply, NAK)
@@ -228,6 +235,11 @@ class Worker:
             slots=self._slots,
             stopping=self._stopping,
         )
+
+
+def _subjects(attempts: set[Attempt], doubtful: dict[str, str]) -> list[str]:
+    """The commands that are with a worker, whatever is being done with them."""
+    return sorted({*(attempt.subject for attempt in attempts), *doubtful.values()})
 
 
 def _read(delivery: Delivery) -> tuple[CommandSubject, Command, UUID]:
