@@ -15,7 +15,7 @@ from simulation.store_values import Row, moment
 ACTS = frozenset(
     {
         *("RecoveryStarted", "TaskResumed", "StepSettled", "StepApproved", "StepRejected"),
-        *("SignalReceived", "TaskHeld"),
+        *("SignalReceived", "TaskHeld", "TaskMoved"),
     }
 )
 Entry = tuple[int, UUID, str, dict[str, Any]]
@@ -59,12 +59,14 @@ def _of_history(tables: Tables) -> Iterator[Entry]:
             data = orjson.loads(event.data)
             of_a_step = data.get("by", "") == "" and data.get("step") is not None
             if event.type in ACTS and not (event.type == "RecoveryStarted" and of_a_step):
-                named = (data[name] for name in ("name", "kind", "status") if name in data)
+                named = [data[name] for name in ("name", "kind", "status") if name in data]
+                if "target" in data:
+                    named.append(f"version {data['target']}")
                 rest = {
                     "step": data.get("step") or "",
                     "kind": event.type,
                     "who": data.get("by") or "",
-                    "what": next(named, ""),
+                    "what": named[0] if named else "",
                     "reason": data.get("reason") or "",
                     "data": event.data,
                 }

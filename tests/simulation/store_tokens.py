@@ -25,10 +25,10 @@ def make_token(
     v.bigint(at)
     if role not in ROLES or len(digest) != DIGEST_BYTES:
         raise StoreRefused("CheckViolationError: a token violates a check constraint")
-    if any(each.id == token for each in tables.tokens):
-        raise StoreRefused("UniqueViolationError: tokens_pkey")
     if _good(tables, name) is not None:
         return []
+    if any(each.id == token for each in tables.tokens):
+        raise StoreRefused("UniqueViolationError: tokens_pkey")
     tables.tokens.append(TokenRow(token, name, role, digest, at, None))
     return [Row(made_at=moment(at))]
 
