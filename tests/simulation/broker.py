@@ -18,8 +18,8 @@ from simulation.consumers import Consumers
 from simulation.faults import Chance
 from simulation.loop import Timeline
 from simulation.network import Line, Message
-from simulation.streams import Consumer, Refused, Stored, Stream
-from simulation.subjects_index import Listeners
+from simulation.streams import Consumer, Refused, Stream
+from simulation.subjects_index import Listeners, matches
 
 EPOCH_S = 1_800_000_000  # the server's wall clock at the beginning
 NO_RESPONDERS = b"NATS/1.0 503\r\n\r\n"
@@ -78,6 +78,11 @@ class Broker:
         for stream in self.streams.values():
             for consumer in stream.consumers.values():
                 self.consumers.forget_line(consumer, line.number)
+
+    def forget_all(self) -> None:
+        """At the end of a run."""
+        self.lines.clear()
+        self._listeners = Listeners()
 
     def kill(self, rng: Random) -> None:
         """SIGKILL: what was not flushed is lost, and clients notice soon."""
@@ -317,7 +322,7 @@ class Broker:
 
     def _stream_purge(self, words: list[str], request: dict[str, Any]) -> dict[str, Any]:
         stream, wanted = self._found(words[0]), request.get("filter", ">")
-        seqs = [each.seq for each in stream.messages.values() if _in(wanted, each)]
+        seqs = [each.seq for each in stream.messages.values() if matches(wanted, each.subject)]
         for seq in seqs:
             stream.remove(seq)
         return {"success": True, "purged": len(seqs)}
@@ -411,9 +416,3 @@ class Broker:
     def _seconds(self, moment: str) -> float:
         at = datetime.fromisoformat(moment.replace("Z", "+00:00"))
         return at.timestamp() - EPOCH_S
-
-
-def _in(wanted: str, stored: Stored) -> bool:
-    from simulation.subjects_index import matches
-
-    return matches(wanted, stored.subject)

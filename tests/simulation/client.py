@@ -75,6 +75,7 @@ class SimulatedClient:
     """What `Link`, `Wire` and `nats.micro` use of nats-py's client."""
 
     connected_server_version = "2.15.1"
+    servers = ()
 
     def __init__(
         self, broker: Broker, timeline: Timeline, chance: Chance, name: str, inbox_prefix: str

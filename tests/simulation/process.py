@@ -131,6 +131,8 @@ class Process:
             self.over = True
             self.world.told("over", self.name)
         except Exception as error:
+            if self.loop.dead:
+                return
             self.world.fail(f"{self.name} ended by {type(error).__name__}: {error}", error)
 
     def _failed(self, context: dict[str, Any]) -> None:

@@ -77,7 +77,7 @@ def run(
             stack.enter_context(patch())
         play = _Play(world)
         play.until_rest()
-        outcome = Outcome(seed, faults, world.wrong, world.trace.digest())
+        outcome = Outcome(seed, faults, list(world.wrong), world.trace.digest())
         play.bury()
     outcome.steps = play.steps()
     outcome.virtual_s = world.timeline.now
@@ -154,7 +154,7 @@ class _Play:
             process.loop.kill()
             process.die_quietly()
         self.world.timeline.clear()
-        self.world.broker.lines.clear()
+        self.world.broker.forget_all()
         self.world.coordinating = None
         hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
         try:
