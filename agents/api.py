@@ -5,6 +5,7 @@ People ask on `hw.api.<operation>`, agents' workers on `hw.agents.<agent>.<opera
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -29,6 +30,7 @@ from pydantic_core import PydanticSerializationError
 
 TIMEOUT_S = 30.0  # of a question, all tries together
 TRY_TIMEOUT_S = 5.0
+ELSEWHERE_AFTER_S = 3.0  # without an answer, after which another server is tried
 
 ERROR = "Nats-Service-Error"
 ERROR_CODE = "Nats-Service-Error-Code"
@@ -115,8 +117,19 @@ class Api:
     ) -> T:
         """What `once` returns, tried again while it raises Unavailable and there is time."""
         final = () if repeatable else (Unanswered,)
+        began_at = time.monotonic()
+
+        async def once_here_or_elsewhere() -> T:
+            try:
+                return await once()
+            except Unavailable:
+                # Agents' connections are looked after by `Isolation`.
+                if not self._agent and time.monotonic() - began_at > ELSEWHERE_AFTER_S:
+                    await self.connection.move()
+                raise
+
         try:
-            return await patiently(once, what, within_s=self.timeout, final=final)
+            return await patiently(once_here_or_elsewhere, what, within_s=self.timeout, final=final)
         except final:
             raise
         except Unavailable as error:

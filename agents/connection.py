@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import ParseResult, SplitResult, unquote, urlsplit
 
 from headway.agents.errors import Unavailable
 from headway.agents.wire import Wire
-from nats.aio.client import Client
+from nats.aio.client import Client, Server
 
 CONNECT_TIMEOUT_S = 5.0  # for the first connect, unless told to wait
 RECONNECT_WAIT_S = 0.1
+SCOUT_TIMEOUT_S = 1.0
+MOVE_INTERVAL_S = 3.0
 PING_INTERVAL_S = 10
 PINGS_OUTSTANDING_MAX = 2
 PENDING_MAX_BYTES = 32 * 1024 * 1024  # kept for the server while it is away
@@ -23,12 +26,68 @@ COMPLAINTS_KEPT = 100
 _log = logging.getLogger("headway.agents.connection")
 
 
+class Course:
+    """Which server to connect to next: the wanted one; else one that failed least often."""
+
+    def __init__(self) -> None:
+        self.wanted = ""  # host:port
+        self.left = ""
+
+    def choose(self, servers: list[Server], _info: object) -> tuple[Server, float]:
+        """For nats-py: the server, and seconds to wait before connecting to it."""
+        wanted, self.wanted = self.wanted, ""
+        left, self.left = self.left, ""
+        for server in servers:
+            if _place(server.uri) == wanted:
+                return server, 0.0
+        others = [server for server in servers if _place(server.uri) != left]
+        chosen = min(others or servers, key=lambda server: server.reconnects)
+        return chosen, RECONNECT_WAIT_S if chosen.reconnects else 0.0
+
+
 class Connection:
     """A connection that heals itself until it is closed. `nc` is nats-py's, `wire` our layer."""
 
-    def __init__(self, nc: Client, wire: Wire) -> None:
+    def __init__(
+        self,
+        nc: Client,
+        wire: Wire,
+        course: Course | None = None,
+        beside: Callable[[str], Awaitable[Connection]] | None = None,
+    ) -> None:
         self.nc = nc
         self.wire = wire
+        self._course = course or Course()
+        self._beside = beside
+        self._moved_at = time.monotonic()
+
+    @property
+    def others(self) -> list[str]:
+        """host:port of each server that we know and are not connected to."""
+        return [place for place in map(_place, self.nc.servers) if place != self._server]
+
+    async def beside(self, server: str) -> Connection:
+        """A second connection, as ours but to one of `others`; Unavailable if it does not answer
+        soon."""
+        if self._beside is None:
+            raise Unavailable(f"{server} is not known")
+        return await self._beside(server)
+
+    async def move(self, to: str = "") -> None:
+        """Leave this server for another one that is known: for `to`, or for any; at most once in
+        MOVE_INTERVAL_S."""
+        now = time.monotonic()
+        if not self.others or now - self._moved_at < MOVE_INTERVAL_S:
+            return
+        self._moved_at = now
+        self._course.wanted, self._course.left = to, self._server
+        _log.info("leaving the NATS server %s", self._server)
+        await self.nc.force_reconnect()
+
+    @property
+    def _server(self) -> str:
+        url = self.nc.connected_url
+        return "" if url is None else _place(url)
 
     async def close(self) -> None:
         """Send what was published, then disconnect; unconfirmed stores settle as such."""
@@ -65,6 +124,7 @@ async def connect(
     servers = [_split(part) for part in url.split(",") if part.strip()]
     nc = Client()
     wire = Wire(nc)
+    course = Course()
     complaints = _Complaints()
     connecting = nc.connect(
         servers=[_without_credentials(server) for server in servers],
@@ -78,6 +138,7 @@ async def connect(
         error_cb=complaints.complain,
         disconnected_cb=wire.disconnected,
         reconnected_cb=wire.reconnected,
+        reconnect_to_server_handler=course.choose,
         **_credentials(servers),
     )
     try:
@@ -90,7 +151,20 @@ async def connect(
             f"({complaints.reason or 'no answer'}); is it running, and is the URL right?"
         ) from None
     await wire.start()
-    return Connection(nc, wire)
+    return Connection(nc, wire, course, _beside(servers, name, inbox_prefix))
+
+
+def _beside(
+    servers: list[SplitResult], name: str, inbox_prefix: str
+) -> Callable[[str], Awaitable[Connection]]:
+    async def beside(place: str) -> Connection:
+        [server] = [each for each in servers if _place(each) == place] or [servers[0]]
+        there = server._replace(netloc=f"{_userinfo(servers)}{place}").geturl()
+        return await connect(
+            there, name=f"{name}-scout", inbox_prefix=inbox_prefix, timeout=SCOUT_TIMEOUT_S
+        )
+
+    return beside
 
 
 class _Complaints:
@@ -116,6 +190,16 @@ class _Complaints:
 def _split(part: str) -> SplitResult:
     part = part.strip()
     return urlsplit(part if "://" in part else f"nats://{part}")
+
+
+def _place(server: SplitResult | ParseResult) -> str:
+    """host:port."""
+    return server.netloc.rpartition("@")[2]
+
+
+def _userinfo(servers: list[SplitResult]) -> str:
+    """`user:password@` of the first server that has it."""
+    return next((f"{s.netloc.rpartition('@')[0]}@" for s in servers if s.username), "")
 
 
 def _without_credentials(server: SplitResult) -> str:

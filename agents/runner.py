@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from headway.agents.agent import Agent
 from headway.agents.connection import connect
 from headway.agents.errors import DeclarationError
+from headway.agents.isolation import Isolation
+from headway.agents.subjects import COMMANDS_STREAM
 from headway.agents.worker import CONCURRENCY, GRACE_S, Worker
 
 try:
@@ -89,6 +91,10 @@ async def serve(
         connecting.cancel()
         return
     async with connecting.result() as connection, asyncio.TaskGroup() as group:
+        isolation = Isolation(connection, f"CONSUMER.INFO.{COMMANDS_STREAM}.{agents[0].name}")
+        watching = asyncio.create_task(isolation.run())
+        stopping = group.create_task(stop.wait())
+        stopping.add_done_callback(lambda _: watching.cancel())
         for agent in agents:
             worker = Worker(connection, agent, concurrency=concurrency, grace_s=grace_s)
             group.create_task(worker.run(stop))

@@ -21,6 +21,7 @@ from uuid import UUID, uuid4
 import uvloop
 from headway.agents import subjects
 from headway.agents.connection import Connection, connect
+from headway.agents.isolation import Isolation
 from headway.agents.news import is_settled, news_of
 from headway.agents.pull import Pull
 from headway.agents.reading import Health
@@ -138,6 +139,7 @@ class Coordinator:
         self._api = Api(connection, services(parts, self._health))
         self._housekeeping = Housekeeping(self.id, store, topology, catalogue, sweep, inlets, roll)
         wire.on_reconnect(self._housekeeping.nats_was_away)
+        self._isolation = Isolation(connection, f"STREAM.INFO.{subjects.EVENTS_STREAM}")
         self._pulls = [
             Pull(wire, stream, subjects.COORDINATOR, on_delivery, self._batches.room)
             for stream, on_delivery in (
@@ -150,6 +152,7 @@ class Coordinator:
         look = self._housekeeping
         return [
             *(pull.run() for pull in self._pulls),
+            self._isolation.run(),
             self._forever("sweep", look.sweep, SWEEP_INTERVAL_S),
             self._forever("streams", look.tend_streams, TEND_INTERVAL_S),
             self._forever("agents", look.tend_agents, TEND_INTERVAL_S),
