@@ -304,7 +304,8 @@ class WaitingPage(_Model):
 
 
 class ClaimRequest(_Model):
-    """A worker asks whether it may run a redelivered, re-published or old command."""
+    """A worker asks whether it may run a redelivered, re-published or old command; or only for its
+    turn, if it is the `first` delivery of one that something limits."""
 
     task: UUID
     step: str
@@ -313,14 +314,18 @@ class ClaimRequest(_Model):
     epoch: Number
     delivery: Number
     worker: str
+    first: bool = False
 
 
 class ClaimReply(_Model):
-    """`granted` with the epoch to use, or not: then drop the command."""
+    """`granted` with the epoch to use, or not: then drop the command. It begins `start_in_ms` after
+    the answer came; or is to be asked for again after `again_in_ms`."""
 
     granted: bool
     epoch: int = 0
     reason: str = ""
+    start_in_ms: int = 0
+    again_in_ms: int = 0
 
 
 class SagaRef(_Model):

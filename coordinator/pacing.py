@@ -2,13 +2,13 @@
 
 Two gates, one behind the other:
 
-*Admission* lets a command into the stream. It keeps the order: compensations first, then by priority
+*Admission* lets a command into the stream, in order: compensations first, then by priority
 (9 first), then by turns from the oldest of the line and from what is new, so that neither a backlog
 nor new work starves the other. It admits no more than can begin within LEAD_US, so that what is in
 the stream is never far ahead of what could still be put before it; and no more at a time than the
 declared concurrency.
 
-A *turn* lets an attempt begin, be it the first, a retry or one that is taken over: all pass the same
+A *turn* lets an attempt begin, be it the first, a retry or one that is taken over: all pass one
 token bucket (generic cell rate algorithm) of each place that limits them.
 
 Always holds: in any W seconds at most rate * W + burst turns of a place; a place that has no room

@@ -2,7 +2,7 @@
 -- go as microseconds since 1970 (bigint).
 
 -- name: limits
--- What is declared, and whether anything waits that was limited once.
+-- What is declared.
 SELECT l.scope, l.name, l.rate, l.burst, l.concurrency, l.set_by, l.set_at
 FROM headway.limits AS l
 ORDER BY l.scope, l.name;
@@ -26,25 +26,26 @@ DELETE FROM headway.limits WHERE scope = $1 AND name = $2 RETURNING name;
 SELECT EXISTS (SELECT FROM headway.admissions) AS exist;
 
 -- name: queue_commands
--- Let commands wait: $1 tasks, $2 steps, $3 phases, $4 attempts, $5 epochs, $6 agents, $7 places,
--- $8 priorities. Only a newer command takes the place of another one of its step; one that takes the
+-- Let commands wait: $1 tasks, $2 steps, $3 phases, $4 attempts, $5 epochs, $6 agents, $7 subjects,
+-- $8 places, $9 priorities. Only a newer command takes the place of another one of its step; one that takes the
 -- place of one that waits keeps its place in the line.
 INSERT INTO headway.admissions AS a (
-    task_id, step, phase, attempt, epoch, agent, places, priority, again, state, since
+    task_id, step, phase, attempt, epoch, agent, subject, places, priority, again, state, since
 )
-SELECT q.task_id, q.step, q.phase, q.attempt, q.epoch, q.agent,
+SELECT q.task_id, q.step, q.phase, q.attempt, q.epoch, q.agent, q.subject,
        ARRAY(SELECT json_array_elements_text(q.places)),
        q.priority, q.attempt > 1 OR q.epoch > 0, 'waiting', clock_timestamp()
 FROM unnest(
-    $1::uuid[], $2::text[], $3::text[], $4::integer[], $5::integer[], $6::text[], $7::json[],
-    $8::smallint[]
-) AS q (task_id, step, phase, attempt, epoch, agent, places, priority)
+    $1::uuid[], $2::text[], $3::text[], $4::integer[], $5::integer[], $6::text[], $7::text[],
+    $8::json[], $9::smallint[]
+) AS q (task_id, step, phase, attempt, epoch, agent, subject, places, priority)
 ORDER BY q.task_id, q.step
 ON CONFLICT (task_id, step) DO UPDATE
 SET phase = excluded.phase,
     attempt = excluded.attempt,
     epoch = excluded.epoch,
     agent = excluded.agent,
+    subject = excluded.subject,
     places = excluded.places,
     priority = excluded.priority,
     again = excluded.again,
@@ -55,18 +56,19 @@ SET phase = excluded.phase,
 WHERE (a.phase, a.attempt, a.epoch) < (excluded.phase, excluded.attempt, excluded.epoch);
 
 -- name: unqueue_commands
--- Take commands out of the line; answers which ones had never been published before.
+-- Take commands out of the line: $1 tasks, $2 steps, $3 subjects. Those of epoch 0 had never been
+-- published before.
 DELETE FROM headway.admissions AS a
-USING unnest($1::uuid[], $2::text[], $3::text[]) AS w (task_id, step, phase)
-WHERE a.task_id = w.task_id AND a.step = w.step AND a.phase = w.phase AND a.state = 'waiting'
-RETURNING a.task_id, a.step, a.epoch;
+USING unnest($1::uuid[], $2::text[], $3::text[]) AS w (task_id, step, subject)
+WHERE a.task_id = w.task_id AND a.step = w.step AND a.subject = w.subject AND a.state = 'waiting'
+RETURNING a.subject, a.epoch;
 
 -- name: waiting_commands
--- Which of these wait: $1 tasks, $2 steps, $3 phases.
-SELECT a.task_id, a.step, a.phase
+-- Which of these wait: $1 tasks, $2 steps, $3 subjects.
+SELECT a.subject
 FROM headway.admissions AS a
-JOIN unnest($1::uuid[], $2::text[], $3::text[]) AS w (task_id, step, phase)
-    ON a.task_id = w.task_id AND a.step = w.step AND a.phase = w.phase
+JOIN unnest($1::uuid[], $2::text[], $3::text[]) AS w (task_id, step, subject)
+    ON a.task_id = w.task_id AND a.step = w.step AND a.subject = w.subject
 WHERE a.state = 'waiting';
 
 -- name: release_admissions
@@ -222,10 +224,10 @@ moved AS (
 
 given AS (
     INSERT INTO headway.admissions AS a (
-        task_id, step, phase, attempt, epoch, agent, places, priority, again, state, since, asked,
-        turn_us
+        task_id, step, phase, attempt, epoch, agent, subject, places, priority, again, state, since,
+        asked, turn_us
     )
-    SELECT g.task_id, g.step, g.phase, g.attempt, g.epoch, g.agent,
+    SELECT g.task_id, g.step, g.phase, g.attempt, g.epoch, g.agent, '',
            ARRAY(SELECT json_array_elements_text(g.places)),
            g.priority, g.attempt > 1 OR g.epoch > 0, 'begun', clock_timestamp(), g.asked, g.turn_us
     FROM verdict AS v,
@@ -284,7 +286,7 @@ SELECT agent, state, version, reason, by, trips,
        (extract(epoch FROM until) * 1000)::bigint AS until,
        (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
 FROM headway.breakers
-WHERE state <> 'closed' OR since > clock_timestamp() - make_interval(secs => $1::bigint / 1000.0);
+ORDER BY agent;
 
 -- name: turn_breaker
 -- $1 agent, $2 version read (0: there is none), $3 state, $4 open for how long (ms; null: it is not

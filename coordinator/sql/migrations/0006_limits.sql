@@ -33,6 +33,7 @@ CREATE TABLE headway.admissions (
     attempt integer NOT NULL,
     epoch integer NOT NULL,
     agent text NOT NULL,
+    subject text NOT NULL,
     places text[] NOT NULL,   -- all that may limit it, whether or not something does at the moment
     priority smallint NOT NULL,
     again boolean NOT NULL,   -- a retry, or published again

@@ -1,0 +1,116 @@
+"""What is declared, as one coordinator knows it; and the API by which people declare it.
+
+Always holds: a coordinator knows what is declared REFRESH_S after it was, at the latest, or cannot
+reach PostgreSQL and then admits nothing either.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import asyncpg
+from headway.agents import limit_views as views
+from headway.agents.subjects import TOKEN
+from headway.coordinator.caller import Caller
+from headway.coordinator.errors import Refusal
+from headway.coordinator.limits import Limit, Limits, default_burst, is_attribute
+from headway.coordinator.serving import Serve, typed, typed_by
+from headway.coordinator.store import Store
+
+REFRESH_S = 1.0
+
+
+class Declared:
+    """`limits` is what holds now. `active`: something is limited, or waits that once was."""
+
+    def __init__(self, store: Store, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._monotonic = monotonic
+        self._read_at = -REFRESH_S
+        self.limits = Limits()
+        self.active = False
+
+    def operations(self) -> dict[str, Serve]:
+        return {
+            "limits.list": typed(views.LimitsRequest, self.list),
+            "limits.set": typed_by(views.LimitRequest, self.set),
+            "limits.remove": typed(views.LimitRef, self.remove),
+        }
+
+    async def refresh(self) -> None:
+        """Read what is declared, if that was not done within REFRESH_S."""
+        if self._monotonic() - self._read_at < REFRESH_S:
+            return
+        began = self._monotonic()
+        rows = await self._store.fetch("limits")
+        limits = Limits(_limit(row) for row in rows)
+        if not limits and self.active:
+            [left] = await self._store.fetch("admissions_exist")
+            self.active = left["exist"]
+        self.active = self.active or bool(limits)
+        self.limits, self._read_at = limits, began
+
+    async def begin(self) -> None:
+        """The first look: what an earlier life left waiting counts, too."""
+        [left] = await self._store.fetch("admissions_exist")
+        self.active = left["exist"]
+        await self.refresh()
+
+    async def list(self, _request: views.LimitsRequest) -> views.LimitList:
+        """What is declared, and how it is used; of keys all values together."""
+        rows = await self._store.fetch("limits")
+        limits = Limits(_limit(row) for row in rows)
+        waiting: dict[str, int] = {}
+        running: dict[str, int] = {}
+        for row in await self._store.fetch("use_by_place") if limits else ():
+            limit = limits.of(row["place"])
+            if limit is not None:
+                waiting[limit.place] = waiting.get(limit.place, 0) + row["waiting"]
+                running[limit.place] = running.get(limit.place, 0) + row["open"]
+        return views.LimitList(
+            limits=[
+                _view(limit, waiting.get(limit.place, 0), running.get(limit.place, 0))
+                for limit in limits.declared.values()
+            ]
+        )
+
+    async def set(self, request: views.LimitRequest, caller: Caller) -> views.LimitView:
+        _check(request)
+        burst = request.burst or default_burst(request.rate)
+        arguments = (request.scope, request.name, request.rate, burst, request.concurrency)
+        [row] = await self._store.fetch("set_limit", *arguments, caller.name or request.by)
+        self._read_at = -REFRESH_S
+        return _view(_limit(row))
+
+    async def remove(self, request: views.LimitRef) -> views.LimitRef:
+        rows = await self._store.fetch("remove_limit", request.scope, request.name)
+        if not rows:
+            raise Refusal(f"there is no limit on {request.scope} {request.name!r}", 404)
+        self._read_at = -REFRESH_S
+        return request
+
+
+def _limit(row: asyncpg.Record) -> Limit:
+    names = ("scope", "name", "rate", "burst", "concurrency", "set_by", "set_at")
+    return Limit(*(row[name] for name in names))
+
+
+def _view(limit: Limit, waiting: int = 0, running: int = 0) -> views.LimitView:
+    return views.LimitView(**limit._asdict(), waiting=waiting, running=running)
+
+
+def _check(request: views.LimitRequest) -> None:
+    agent, colon, attribute = request.name.partition(":")
+    if request.scope == "key" and not (colon and is_attribute(attribute)):
+        raise Refusal(
+            f"a key is written AGENT:ATTRIBUTE, such as payments:customer, not {request.name!r}; "
+            "the attribute's name has 1 to 64 of A-Z a-z 0-9 _ . and -",
+            422,
+        )
+    if request.scope != "key" and colon or TOKEN.fullmatch(agent) is None:
+        raise Refusal(f"{request.name!r} cannot be the name of an agent or a saga", 422)
+    if request.rate is None and request.concurrency is None:
+        raise Refusal("a limit needs a rate, a concurrency, or both", 422)
+    if request.rate is None and request.burst is not None:
+        raise Refusal("a burst belongs to a rate", 422)

@@ -1,0 +1,195 @@
+"""Turns: when an attempt that a worker has in hand may begin.
+
+Of what something limits every attempt asks, the first as well as one that is taken over; its place in
+the token bucket is a row in PostgreSQL, so that all coordinators give from the same one. Questions that
+wait are answered together.
+
+Recoveries of agents without a declared rate pass a bucket of this coordinator's memory, so that after
+everything was killed not all of it begins at once; a few never wait.
+
+Always holds: a turn is committed before it is told; the same question gets the same turn, unless that
+has gone by unused; a turn is told as a span of time from now, so that no two clocks are compared.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import asyncpg
+import orjson
+from headway.coordinator.admission_limits import Declared
+from headway.coordinator.admissions import columns
+from headway.coordinator.errors import CoordinatorError, Refusal, StoreUnavailable
+from headway.coordinator.groupcommit import GroupCommit
+from headway.coordinator.limits import SECOND_US, Limit, Limits, agent_place, places_of
+from headway.coordinator.pacing import Ask, Standing, Turn, Use, turn
+from headway.coordinator.store import Store
+
+_LOG = logging.getLogger(__name__)
+
+ROUNDS_MAX = 8  # after so many lost races a question is to be asked again
+AGAIN_MS = 250  # how soon to ask again where there is no room
+RECOVERIES_PER_S = 500.0  # of an agent without a declared rate, of each coordinator
+RECOVERIES_AT_ONCE = 200
+RECOVERY_JITTER = 0.2  # of the wait
+ASK_BYTES = 200
+
+
+class Question(NamedTuple):
+    agent: str
+    ask: Ask
+
+
+class Wait(NamedTuple):
+    """How long until the attempt may begin; or, if `again`, until it is to be asked for again."""
+
+    ms: int = 0
+    again: bool = False
+
+
+class Turns:
+    def __init__(
+        self, store: Store, declared: Declared, monotonic: Callable[[], float], rng: random.Random
+    ) -> None:
+        """`monotonic` is in seconds."""
+        self._store = store
+        self._declared = declared
+        self._monotonic = monotonic
+        self._rng = rng
+        self._levels: dict[str, int] = {}  # of the buckets for recoveries
+        self._commits: GroupCommit[Question, Wait] = GroupCommit(self._commit, _touched)
+
+    async def take(self, agent: str, ask: Ask, *, recovery: bool) -> Wait:
+        """The turn of an attempt of `agent`. Refusal: a newer command of its step waits."""
+        if self._declared.active:
+            return await self._commits.ask(Question(agent, ask), ASK_BYTES)
+        return self._of_recovery(agent) if recovery else Wait()
+
+    def _of_recovery(self, agent: str) -> Wait:
+        place, now_us = agent_place(agent), round(self._monotonic() * SECOND_US)
+        limits = Limits([_RECOVERIES._replace(name=agent)])
+        standing = Standing((place,), 0, state="admitted")
+        if len(self._levels) > 1_000:
+            self._levels = {each: us for each, us in self._levels.items() if us > now_us}
+        given = turn(_NOBODY, standing, limits, self._levels, {}, now_us)
+        wait_ms = (given.at_us - now_us) / 1_000
+        return Wait(round(wait_ms * (1 + self._rng.uniform(0, RECOVERY_JITTER))))
+
+    async def _commit(self, questions: Sequence[Question]) -> Sequence[Wait | CoordinatorError]:
+        for _ in range(ROUNDS_MAX):
+            answers = await self._round(questions)
+            if answers is not None:
+                return answers
+        return [StoreUnavailable("too many ask for turns at once; ask again")] * len(questions)
+
+    async def _round(self, questions: Sequence[Question]) -> list[Wait | CoordinatorError] | None:
+        """Read, decide, write; None if a bucket changed meanwhile."""
+        asks = [(each.ask.task, each.ask.step) for each in questions]
+        rows = {
+            (row["task_id"], row["step"]): row
+            for row in await self._store.fetch("standings", *columns(asks, 2))
+        }
+        known = [
+            (each, _standing(each.agent, rows[each.ask.task, each.ask.step]))
+            for each in questions
+            if (each.ask.task, each.ask.step) in rows
+        ]
+        limits = self._declared.limits
+        read, levels, now_us = await self._read_levels(limits, [s for _, s in known])
+        use = await self._use(limits, [s for _, s in known])
+        turns = {
+            each: (standing, turn(each.ask, standing, limits, levels, use, now_us))
+            for each, standing in known
+        }
+        if not await self._write(read, levels, turns):
+            return None
+        return [_answer(each, turns.get(each), now_us) for each in questions]
+
+    async def _read_levels(
+        self, limits: Limits, standings: Sequence[Standing]
+    ) -> tuple[dict[str, int], dict[str, int], int]:
+        """The buckets of all places with a rate: as read, and to be changed; and the time."""
+        places = {place: None for each in standings for place in _rated(limits, each)}
+        rows = await self._store.fetch("bucket_levels", list(places))
+        if not rows:
+            return {}, {}, 0
+        read = {row["place"]: row["full_us"] for row in rows}
+        return read, dict(read), rows[0]["now_us"]
+
+    async def _use(self, limits: Limits, standings: Sequence[Standing]) -> dict[str, Use]:
+        """How the places are used, if that matters: only for what was never admitted."""
+        if not any(limits.limiting(each.places) for each in standings if _is_new(each)):
+            return {}
+        return use_of(await self._store.fetch("admission_usage"))
+
+    async def _write(
+        self,
+        read: dict[str, int],
+        levels: dict[str, int],
+        turns: dict[Question, tuple[Standing, Turn]],
+    ) -> bool:
+        moved = [(place, read[place], level) for place, level in levels.items()]
+        given = [
+            _row(each, standing, its)
+            for each, (standing, its) in turns.items()
+            if its.new and self._declared.limits.limiting(standing.places)
+        ]
+        if not given:
+            return True
+        [row] = await self._store.fetch("give_turns", *columns(moved, 3), *columns(given, 10))
+        fits: bool = row["fits"]
+        return fits
+
+
+_RECOVERIES = Limit("agent", "", RECOVERIES_PER_S, RECOVERIES_AT_ONCE, None)
+_NOBODY = Ask(task=None, step="", phase="", attempt=0, epoch=0, asked="nobody")  # type: ignore[arg-type]
+
+
+def use_of(rows: Sequence[asyncpg.Record]) -> dict[str, Use]:
+    """The rows of `admission_usage` by place."""
+    return {row["place"]: Use(row["open"], row["ready"]) for row in rows}
+
+
+def _touched(question: Question) -> tuple[object, ...]:
+    return ((question.ask.task, question.ask.step),)
+
+
+def _rated(limits: Limits, standing: Standing) -> list[str]:
+    return [p for p, limit in limits.limiting(standing.places).items() if limit.rate is not None]
+
+
+def _is_new(standing: Standing) -> bool:
+    return standing.state not in ("admitted", "begun")
+
+
+def _standing(agent: str, row: asyncpg.Record) -> Standing:
+    attributes = orjson.loads(row["attributes"])
+    places = places_of(agent, row["saga"], attributes)
+    if row["state"] is None:
+        return Standing(places, row["priority"])
+    place = (row["phase"], row["attempt"], row["epoch"])
+    return Standing(places, row["priority"], place, row["state"], row["asked"], row["turn_us"])
+
+
+def _row(question: Question, standing: Standing, its: Turn) -> tuple[object, ...]:
+    ask = question.ask
+    return (
+        *(ask.task, ask.step, ask.phase, ask.attempt, ask.epoch, question.agent),
+        *(orjson.dumps(standing.places), standing.priority, ask.asked, its.at_us),
+    )
+
+
+def _answer(
+    question: Question, given: tuple[Standing, Turn] | None, now_us: int
+) -> Wait | CoordinatorError:
+    if given is None:
+        return Refusal("there is no such task", 404)
+    _, its = given
+    if its.late:
+        return Refusal("a newer command of this step was given out", 409)
+    if its.full:
+        return Wait(AGAIN_MS, again=True)
+    return Wait(max(0, -(-(its.at_us - now_us) // 1_000)))
