@@ -13,6 +13,7 @@ import os
 import secrets
 import socket
 import time
+from collections.abc import Iterable
 from functools import partial
 from uuid import UUID
 
@@ -69,7 +70,7 @@ class Worker:
         self._slots = concurrency
         self._grace_s = grace_s
         self._keep_every_s = ack_wait_s / 3
-        self._attempts: set[Attempt] = set()
+        self._attempts: dict[Attempt, None] = {}  # in the order in which they began
         self._current: dict[str, Attempt] = {}  # by subject: the latest of each command
         self._through = asyncio.Event()  # set whenever an attempt is over
         self._stopping = False
@@ -182,7 +183,7 @@ class Worker:
             self._refuse(delivery, str(error))
             return
         attempt = Attempt(self._station, delivery, subject, command, task, self._on_through)
-        self._attempts.add(attempt)
+        self._attempts[attempt] = None
         self._current[delivery.subject] = attempt
         attempt.start(claimed=not self._repeats.may_be(delivery, command))
 
@@ -198,7 +199,7 @@ class Worker:
         self._wire.store(dead_subject(COMMANDS_STREAM), letter, take_out)
 
     def _on_through(self, attempt: Attempt) -> None:
-        self._attempts.discard(attempt)
+        self._attempts.pop(attempt, None)
         if self._current.get(attempt.subject) is attempt:
             del self._current[attempt.subject]
         self._through.set()
@@ -237,7 +238,7 @@ class Worker:
         )
 
 
-def _subjects(attempts: set[Attempt], doubtful: dict[str, str]) -> list[str]:
+def _subjects(attempts: Iterable[Attempt], doubtful: dict[str, str]) -> list[str]:
     """The commands that are with a worker, whatever is being done with them."""
     return sorted({*(attempt.subject for attempt in attempts), *doubtful.values()})
 

@@ -26,7 +26,7 @@ class Settled:
         """`news` gives an event that is set when a peer says that a task is settled."""
         self._news = news
         self._ended: dict[UUID, tuple[Loaded, int]] = {}
-        self._waiting: dict[UUID, set[asyncio.Event]] = {}
+        self._waiting: dict[UUID, dict[asyncio.Event, None]] = {}
 
     def keep(self, task: Loaded, now_ms: int) -> None:
         """This coordinator committed this just now."""
@@ -56,11 +56,11 @@ class Settled:
     async def coming(self, task: UUID) -> AsyncIterator[asyncio.Event]:
         """An event that is set once the task is settled, unless the news is lost."""
         async with self._news(task) as event:
-            self._waiting.setdefault(task, set()).add(event)
+            self._waiting.setdefault(task, {})[event] = None
             try:
                 yield event
             finally:
                 left = self._waiting[task]
-                left.discard(event)
+                left.pop(event, None)
                 if not left:
                     del self._waiting[task]
