@@ -4,7 +4,7 @@
 -- name: load_tasks
 -- The state of these tasks, fresh.
 SELECT id, saga, saga_version, status, version, state, input, input_digest, created_at, updated_at,
-       due_at, attributes, manifest, parent, owner
+       due_at, attributes, manifest, parent, owner, priority
 FROM headway.tasks
 WHERE id = ANY($1::uuid[]);
 
@@ -27,9 +27,9 @@ JOIN unnest($1::text[], $2::integer[]) AS wanted (name, version)
 -- name: commit_batch
 -- Change tasks whose version is still the one that was read, insert new ones, append history.
 -- $1-$9 changed tasks: id, version read, new version, status, state, due (ms or null), at (ms),
--- whether it waits for a person, saga version; $10-$25 new tasks: id, saga, saga version, version,
+-- whether it waits for a person, saga version; $10-$26 new tasks: id, saga, saga version, version,
 -- status, state, due, at, input, input digest, attributes, whether the saga's version must be the
--- newest, manifest, parent, waits, owner; $26-$30 history: task, version, type, at, data
+-- newest, manifest, parent, waits, owner, priority; $27-$31 history: task, version, type, at, data
 -- Rows are locked in id order, so that two batches cannot deadlock. Answers how many tasks went
 -- through and, if some did not, which ones did.
 WITH locked AS (
@@ -60,18 +60,20 @@ updated AS (
 inserted AS (
     INSERT INTO headway.tasks (
         id, saga, saga_version, version, status, state, due_at, created_at, updated_at,
-        input, input_digest, attributes, manifest, parent, waits, owner
+        input, input_digest, attributes, manifest, parent, waits, owner,
+        priority
     )
     SELECT n.id, n.saga, n.saga_version, n.version, n.status, n.state,
            to_timestamp(n.due / 1000.0), to_timestamp(n.at / 1000.0), to_timestamp(n.at / 1000.0),
-           n.input, n.input_digest, n.attributes, n.manifest, n.parent, n.waits, n.owner
+           n.input, n.input_digest, n.attributes, n.manifest, n.parent, n.waits, n.owner,
+           n.priority
     FROM unnest(
         $10::uuid[], $11::text[], $12::integer[], $13::integer[], $14::text[], $15::json[],
         $16::bigint[], $17::bigint[], $18::json[], $19::bytea[], $20::jsonb[], $21::boolean[],
-        $22::json[], $23::json[], $24::boolean[], $25::text[]
+        $22::json[], $23::json[], $24::boolean[], $25::text[], $26::smallint[]
     ) AS n (
         id, saga, saga_version, version, status, state, due, at, input, input_digest, attributes,
-        newest, manifest, parent, waits, owner
+        newest, manifest, parent, waits, owner, priority
     )
     WHERE NOT n.newest OR NOT EXISTS (
         SELECT FROM headway.sagas AS s WHERE s.name = n.saga AND s.version > n.saga_version
@@ -90,7 +92,7 @@ committed AS (
 appended AS (
     INSERT INTO headway.task_events (task_id, version, type, at, data)
     SELECT h.task_id, h.version, h.type, to_timestamp(h.at / 1000.0), h.data
-    FROM unnest($26::uuid[], $27::integer[], $28::text[], $29::bigint[], $30::json[])
+    FROM unnest($27::uuid[], $28::integer[], $29::text[], $30::bigint[], $31::json[])
         AS h (task_id, version, type, at, data)
     WHERE (h.task_id IN (SELECT id FROM committed)) IS TRUE
 )
@@ -161,8 +163,8 @@ LIMIT $3;
 -- name: list_tasks
 -- Newest first. $1 before this id, $2 statuses (empty: any), $3 saga, $4 attributes it must have,
 -- $5 and $6 created after and before (UUIDv7 carries the time), $7 how many, $8 owner.
-SELECT id, saga, saga_version, status, version, state ->> 'reason' AS reason, created_at, updated_at,
-       owner
+SELECT id, saga, saga_version, status, version, headway.text_of(state, 'reason') AS reason,
+       created_at, updated_at, owner
 FROM headway.tasks
 WHERE id < coalesce($1::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
   AND (cardinality($2::text[]) = 0 OR status = ANY($2::text[]))
@@ -187,8 +189,8 @@ LIMIT $3;
 
 -- name: list_open_tasks
 -- As `list_tasks`, for statuses that are not ended: served by the index of open tasks alone.
-SELECT id, saga, saga_version, status, version, state ->> 'reason' AS reason, created_at, updated_at,
-       owner
+SELECT id, saga, saga_version, status, version, headway.text_of(state, 'reason') AS reason,
+       created_at, updated_at, owner
 FROM headway.tasks
 WHERE id < coalesce($1::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
   AND status NOT IN ('succeeded', 'compensated')

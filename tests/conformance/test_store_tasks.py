@@ -314,6 +314,21 @@ async def test_lists_are_newest_first_and_narrowed(store):
     assert await store.fetch("list_waiting_tasks", tasks[1], None, 10, None) == []
 
 
+async def test_a_task_with_a_nul_in_its_state_is_listed_like_any_other(store):
+    [task] = await submitted(store, 1)
+    done = i.Succeeded(AT + 1, "a", Phase.ACTION, 1, "\0")
+    why = Failure("Unsettled", "nobody\0knows")
+    held = i.Failed(
+        AT + 5, "b", Phase.ACTION, 1, 0, why, retryable=False, no_effect=False, hold=True
+    )
+    for happened in (done, held):
+        await store.commit([after(await load(store, task), happened)])
+    asked = None, ["parked"], None, "{}", None, None, 1, None
+    for name in ("list_tasks", "list_open_tasks"):
+        [row] = await store.fetch(name, *asked)
+        assert "nobody\ufffdknows" in row["reason"]
+
+
 async def test_resumptions_are_found_by_task(store):
     task, never = await submitted(store, 2)
     await parked(store, task)

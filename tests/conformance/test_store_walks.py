@@ -15,7 +15,7 @@ from headway.coordinator.queries import QUERIES
 from headway.coordinator.store import Store
 from simulation.store_tables import STATEMENTS
 
-STEPS = 400
+STEPS = 1_000
 ORDERED = {
     *("history", "list_tasks", "list_open_tasks", "list_waiting_tasks", "open_tasks", "list_sagas"),
     *("journal_page", "journal_key", "waiting_gates", "list_documents", "document_history"),

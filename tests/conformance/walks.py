@@ -40,8 +40,8 @@ class Walk:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.at = AT
-        self.tasks = [UUID(int=rng.getrandbits(128)) for _ in range(4)]
-        self.uuids = [UUID(int=rng.getrandbits(128)) for _ in range(4)]
+        self.tasks = [UUID(int=rng.getrandbits(128)) for _ in range(3)]
+        self.uuids = [UUID(int=rng.getrandbits(128)) for _ in range(2)]
         self.seen: list[Loaded] = []  # tasks, at some time
         self.heads: dict[tuple[Any, ...], list[tuple[int, int, bool]]] = {}  # journals, likewise
 
@@ -112,14 +112,14 @@ class Walk:
         step = rng.choice(("a", "b"))
         state = loaded.task.steps[step]
         phase, attempt, epoch = rng.choice(list(Phase)), state.attempt, state.epoch
-        why = Failure("Down", "nobody knows")
+        why = Failure("Down", "nobody\0knows")
         of = step, phase, attempt, epoch, why
         kinds = {"retryable": rng.random() < 0.5, "no_effect": rng.random() < 0.5}
         return rng.choice(
             (
                 i.Succeeded(self.at, step, phase, attempt, {"k": "\0ü"}),
                 i.Failed(self.at, *of, **kinds, hold=rng.random() < 0.5),
-                i.Cancel(self.at, "ann", "changed my mind"),
+                i.Cancel(self.at, "ann", "changed\0my mind"),
                 i.RetryStuck(self.at, "ann", "looked"),
                 i.Tick(self.at + 60_000, 0.0),
                 i.ClaimAsked(self.at, step, phase, attempt, Claim(epoch, 2, "w"), 0.0),
@@ -136,9 +136,11 @@ class Walk:
     def reading_tasks(self) -> Call:
         rng, limit = self.rng, self.limit()
         before = rng.choice((None, self.task()))
-        times = [rng.choice((None, datetime.fromtimestamp(self.at / 1000, UTC))) for _ in range(2)]
-        statuses = rng.sample(("running", "succeeded", "parked", "compensated"), rng.randrange(4))
-        narrowed = orjson.dumps({}).decode() if rng.random() < 0.7 else '{"a":"b"}'
+        times = [
+            self.odd((None,), (datetime.fromtimestamp(self.at / 1000, UTC),)) for _ in range(2)
+        ]
+        statuses = rng.sample(("running", "parked", "compensated"), rng.randrange(4))
+        narrowed = orjson.dumps({}).decode() if rng.random() < 0.9 else '{"a":"b"}'
         listing = (
             before,
             statuses,
@@ -216,11 +218,12 @@ class Walk:
     # Gates
 
     def gating(self) -> Call:
-        rng, task, invocation = self.rng, self.task(), self.uuid()
+        rng, invocation = self.rng, self.uuid()
+        latest = {each.id: each.task.version for each in self.seen}
+        task, version = rng.choice(list(latest.items()) or [(self.task(), 1)])
         call = (*self.place()[1:], rng.choice(("k", "l")), self.word(), "digest")
         owner = rng.choice((None, None, "ann"))
         word, body, token = self.word(), self.body() or b"{}", self.uuid()
-        version = rng.choice([each.task.version for each in self.seen[-4:]] or [1])
         key = bytes([rng.randrange(256)]) * self.odd((32,), (31,))
         decision = self.odd(("approved", "rejected"), ("open",))
         return rng.choice(
@@ -309,8 +312,14 @@ class Walk:
 
 _DRAWS = (
     *(Walk.reading_tasks, Walk.reading_tasks, Walk.committing_journals, Walk.committing_journals),
-    *(Walk.reading_journals, Walk.gating, Walk.gating, Walk.writing_documents),
-    *(Walk.reading_documents, Walk.tokens, Walk.auditing, Walk.noting_streams),
+    *(Walk.reading_journals, *(3 * (Walk.gating,)), *(2 * (Walk.writing_documents,))),
+    *(
+        Walk.reading_documents,
+        Walk.reading_documents,
+        Walk.tokens,
+        Walk.auditing,
+        Walk.noting_streams,
+    ),
 )
 
 

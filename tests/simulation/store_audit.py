@@ -59,15 +59,15 @@ def _of_history(tables: Tables) -> Iterator[Entry]:
             data = orjson.loads(event.data)
             of_a_step = data.get("by", "") == "" and data.get("step") is not None
             if event.type in ACTS and not (event.type == "RecoveryStarted" and of_a_step):
-                named = [data[name] for name in ("name", "kind", "status") if name in data]
+                named = [v.text_of(data, name) for name in ("name", "kind", "status")]
                 if "target" in data:
-                    named.append(f"version {data['target']}")
+                    named.append(f"version {v.text_of(data, 'target')}")
                 rest = {
-                    "step": data.get("step") or "",
+                    "step": v.text_of(data, "step") or "",
                     "kind": event.type,
-                    "who": data.get("by") or "",
-                    "what": named[0] if named else "",
-                    "reason": data.get("reason") or "",
+                    "who": v.text_of(data, "by") or "",
+                    "what": next((each for each in named if each is not None), ""),
+                    "reason": v.text_of(data, "reason") or "",
                     "data": event.data,
                 }
                 yield event.at, task, f"history/{event.version:010}", rest

@@ -255,9 +255,9 @@ def _redeemed(tables: Tables, task: UUID, token: UUID) -> GateEventRow | None:
     return None
 
 
-def _is_unsettled(tables: Tables, task: UUID, gate: GateRow) -> bool | None:
+def _is_unsettled(tables: Tables, task: UUID, gate: GateRow) -> bool:
     head = tables.journals.get((task, gate.step, gate.phase))
-    return None if head is None else gate.key in orjson.loads(head.unsettled)
+    return head is not None and gate.key in orjson.loads(head.unsettled)
 
 
 def _intent(tables: Tables, place: Place, head: JournalRow, key: str) -> EntryRow | None:

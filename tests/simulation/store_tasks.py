@@ -48,6 +48,7 @@ def load_tasks(tables: Tables, ids: Sequence[UUID]) -> list[Row]:
             manifest=task.manifest,
             parent=task.parent,
             owner=task.owner,
+            priority=task.priority,
         )
         for task in found
     ]
@@ -61,8 +62,8 @@ def owner_of_task(tables: Tables, task: UUID) -> list[Row]:
 
 @writes
 def commit_batch(tables: Tables, *columns: Any) -> list[Row]:
-    changed, new = rows_of(*columns[:9]), rows_of(*columns[9:25])
-    history = rows_of(*columns[25:])
+    changed, new = rows_of(*columns[:9]), rows_of(*columns[9:26])
+    history = rows_of(*columns[26:])
     for row in changed:
         _check_changed(row)
     for row in new:
@@ -306,7 +307,7 @@ def _check_constraints(
 
 def _task_row(row: tuple[Any, ...]) -> TaskRow:
     task, saga, saga_version, version, status, state, due, at, body, digest, *rest = row
-    attributes, _, manifest, parent, waits, owner = rest
+    attributes, _, manifest, parent, waits, owner, priority = rest
     return TaskRow(
         id=task,
         saga=saga,
@@ -324,6 +325,7 @@ def _task_row(row: tuple[Any, ...]) -> TaskRow:
         parent=parent,
         waits=waits,
         owner=owner,
+        priority=priority,
     )
 
 
@@ -344,7 +346,7 @@ def _listed(task: TaskRow) -> Row:
         saga_version=task.saga_version,
         status=task.status,
         version=task.version,
-        reason=orjson.loads(task.state).get("reason"),
+        reason=v.text_of(orjson.loads(task.state), "reason"),
         created_at=moment(task.created_at),
         updated_at=moment(task.updated_at),
         owner=task.owner,

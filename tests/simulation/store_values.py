@@ -128,6 +128,12 @@ def binary_json(value: str) -> Any:
     return found
 
 
+def text_of(found: Mapping[str, Any], field: str) -> str | None:
+    """The function of that name: the text of a field of a JSON object."""
+    value = found.get(field)
+    return None if value is None else str(value).replace("\0", "\ufffd")
+
+
 def contains(whole: Mapping[str, str], part: Mapping[str, str]) -> bool:
     """The operator @> of jsonb, for objects of texts."""
     return all(name in whole and whole[name] == value for name, value in part.items())
