@@ -32,9 +32,11 @@ PARKED: frozenset[str] = frozenset({"parked", "failed_to_compensate"})
 
 PAGE_LIMIT_MAX = 500
 SUBMIT_MANY_MAX = 256  # tasks in one request
+PRIORITY = 4  # of a task that names none, as in JMS; 9 is the most urgent
 UNTYPED = "about:blank"  # RFC 9457: the problem is what its status says
 SIGNAL_ID_MAX_CHARS = 200
 WAIT_MAX_S = 5.0  # of one question for a settled task
+Priority = Annotated[int, Field(ge=0, le=9)]
 Number = Annotated[int, Field(ge=0, le=2_147_483_647)]  # of a version, an attempt, an epoch …
 
 
@@ -52,12 +54,15 @@ class Problem(_Model):
 
 
 class SubmitRequest(_Model):
+    """`priority`: among commands that wait for their turn; without limits it has no effect."""
+
     saga: str
     input: Any = None
     task: UUID | None = None
     version: Number | None = None
     attributes: dict[str, str] = Field(default_factory=dict)
     manifest: Manifest | None = None
+    priority: Priority = PRIORITY
     dataref: str = ""
     datadigest: str = ""
 

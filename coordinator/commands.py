@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 from headway.agents import messages, subjects
+from headway.agents.views import PRIORITY
 from headway.coordinator.errors import Refusal
-from headway.coordinator.records import Loaded
+from headway.coordinator.records import NO_ATTRIBUTES, Loaded
 from headway.sagas.actions import Dispatch
 from headway.sagas.definition import Definition
 from headway.sagas.step import Step
@@ -23,6 +25,8 @@ class Outgoing(NamedTuple):
     fresh: bool  # the first publication of a first attempt: nothing older can be in its place
     attributes: dict[str, Any]
     data: bytes
+    priority: int = PRIORITY
+    tags: Mapping[str, str] = NO_ATTRIBUTES  # the task's, which limits may tell apart
 
     def body(self, now_ms: int) -> bytes:
         """The message with its payload inline, to be signed and sent now."""
@@ -41,8 +45,10 @@ def command(
     task_input: bytes,
     dispatch: Dispatch,
     goal: str = "",
+    priority: int = PRIORITY,
+    tags: Mapping[str, str] = NO_ATTRIBUTES,
 ) -> Outgoing:
-    """The command that asks an agent to carry out `dispatch`."""
+    """The command that asks an agent to carry out `dispatch`; `tags` are the task's attributes."""
     step = definition.steps[dispatch.step]
     text, phase = str(task_id), dispatch.phase
     attributes: dict[str, Any] = {
@@ -65,6 +71,23 @@ def command(
         dispatch.attempt == 1 and dispatch.epoch == 0,
         attributes,
         _data(definition, task, task_input, dispatch, goal),
+        priority,
+        tags,
+    )
+
+
+def command_of(loaded: Loaded, dispatch: Dispatch) -> Outgoing:
+    """As `command`, of a task as it was read."""
+    goal = loaded.manifest.goal if loaded.manifest else ""
+    return command(
+        loaded.id,
+        loaded.definition,
+        loaded.task,
+        loaded.input,
+        dispatch,
+        goal,
+        loaded.priority,
+        loaded.attributes,
     )
 
 

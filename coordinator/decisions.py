@@ -8,10 +8,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headway.agents.manifest import Manifest
+from headway.agents.views import PRIORITY
 from headway.coordinator.commands import agent_of
 from headway.coordinator.errors import Refusal
 from headway.coordinator.intake import Item
-from headway.coordinator.records import Change, Loaded, NewTask, Parent
+from headway.coordinator.records import NO_ATTRIBUTES, Change, Loaded, NewTask, Parent
 from headway.coordinator.taskchecks import bounds_of, check_manifest, checks_of
 from headway.sagas import inputs as i
 from headway.sagas.actions import Action
@@ -46,6 +47,8 @@ class Decision(NamedTuple):
     manifest: Manifest | None = None
     parent: Parent | None = None
     owner: str = ""
+    priority: int = PRIORITY
+    attributes: Mapping[str, str] = NO_ATTRIBUTES
 
     @property
     def repeated(self) -> bool:
@@ -110,6 +113,8 @@ def decide(
         None if born is None else born.manifest,
         None if born is None else born.parent,
         "" if born is None else born.owner,
+        PRIORITY if born is None else born.priority,
+        NO_ATTRIBUTES if born is None else born.attributes,
     )
 
 

@@ -262,6 +262,8 @@ class Engine:
                                     decision.input,
                                     action,
                                     decision.manifest.goal if decision.manifest else "",
+                                    decision.priority,
+                                    decision.attributes,
                                 )
                             )
                     case Withdraw():
@@ -378,6 +380,7 @@ def _after(decision: Decision) -> Loaded | None:
         new.manifest,
         new.parent,
         new.owner,
+        new.priority,
     )
 
 

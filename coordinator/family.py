@@ -99,7 +99,8 @@ def child_id(parent: UUID, step: str, attempt: int) -> UUID:
 
 def child_of(parent: Decision, action: StartChild | UndoChild) -> NewTask:
     """The child task of a step's attempt. It is held to its parent's manifest, but for what that
-    says of the output, and has its owner."""
+    says of the output; it has its owner, its priority, and its attributes: it is work for the same
+    customer."""
     assert parent.definition is not None
     step = parent.definition.steps[action.step]
     body = parent.input if step.input is None else orjson.dumps(step.input)
@@ -114,7 +115,9 @@ def child_of(parent: Decision, action: StartChild | UndoChild) -> NewTask:
         step.saga_version,
         manifest=manifest,
         parent=Parent(parent.id, action.step, action.attempt, depth),
+        attributes=dict(parent.attributes),
         owner=parent.owner,
+        priority=parent.priority,
     )
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
 from headway.agents.manifest import Manifest
+from headway.agents.views import PRIORITY
 from headway.sagas.definition import Definition
 from headway.sagas.events import Event
 from headway.sagas.task import Task
+
+
+NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 
 
 class Parent(NamedTuple):
@@ -39,6 +45,7 @@ class Loaded(NamedTuple):
     manifest: Manifest | None = None
     parent: Parent | None = None
     owner: str = ""  # the name of the token that it was submitted with
+    priority: int = PRIORITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,7 @@ class NewTask:
     manifest: Manifest | None = None
     parent: Parent | None = None
     owner: str = ""  # the name of the token that it was submitted with
+    priority: int = PRIORITY
 
 
 class Change(NamedTuple):

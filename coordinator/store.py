@@ -72,6 +72,11 @@ class Store:
             ids, versions, dues = zip(*timers, strict=True)
             await self._service.fetch("postpone", list(ids), list(versions), list(dues))
 
+    async def owner_of(self, task: UUID) -> str | None:
+        """Whose a task is; None if there is none."""
+        rows = await self._service.fetch("owner_of_task", task)
+        return rows[0]["owner"] if rows else None
+
     async def open_tasks(self, after: UUID, limit: int, due_before: int | None) -> list[UUID]:
         rows = await self._service.fetch("open_tasks", after, limit, due_before)
         return [row["id"] for row in rows]
@@ -113,6 +118,7 @@ class Store:
             Manifest.model_validate_json(row["manifest"]) if row["manifest"] else None,
             _parent(row["parent"]) if row["parent"] else None,
             row["owner"],
+            row["priority"],
         )
 
 
@@ -136,7 +142,7 @@ def _arrays(changes: Sequence[Change]) -> list[list[Any]]:
         for change in changes
         for place, event in enumerate(change.events, 1)
     ]
-    return [*_columns(changed, 9), *_columns(new, 16), *_columns(history, 5)]
+    return [*_columns(changed, 9), *_columns(new, 17), *_columns(history, 5)]
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
@@ -178,4 +184,5 @@ def _new(change: Change) -> tuple[Any, ...]:
         None if new.parent is None else orjson.dumps([str(new.parent.task), *new.parent[1:]]),
         change.waits,
         new.owner,
+        new.priority,
     )

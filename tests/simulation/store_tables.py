@@ -47,6 +47,7 @@ class TaskRow:
     parent: bytes | None
     waits: bool
     owner: str
+    priority: int
 
 
 @dataclass(slots=True)
