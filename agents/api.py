@@ -5,6 +5,7 @@ People ask on `hw.api.<operation>`, agents' workers on `hw.agents.<agent>.<opera
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -32,30 +33,36 @@ TIMEOUT_S = 30.0  # of a question, all tries together
 TRY_TIMEOUT_S = 5.0
 ELSEWHERE_AFTER_S = 3.0  # without an answer, after which another server is tried
 
+TOKEN_HEADER = "Headway-Token"  # noqa: S105 - the header's name
+
 ERROR = "Nats-Service-Error"
 ERROR_CODE = "Nats-Service-Error-Code"
 
 NOT_UNDERSTOOD = 502  # code of a Refused: the answer is not what we know
 
+_TOKEN = re.compile(r"hw_[0-9a-f]{1,32}_[A-Za-z0-9_-]{1,128}")
 _REFERENCE = b'{"dataref":'
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
 
-async def call(connection: Connection, subject: str, body: bytes, timeout: float) -> bytes:
+async def call(
+    connection: Connection, subject: str, body: bytes, timeout: float, token: str = ""
+) -> bytes:
     """One try of the operation at `subject`, at most `timeout` seconds; the answer's JSON.
 
     Raises Unavailable if nobody answers or the coordinator cannot work now (its code 5xx),
     else Refused (a more telling subclass where there is one) or InvalidInput as it answers.
     """
-    message = await connection.wire.ask(subject, body, timeout)
+    shown = {TOKEN_HEADER: token} if token else None
+    message = await connection.wire.ask(subject, body, timeout, shown)
     headers = message.headers or {}
     if ERROR_CODE in headers or ERROR in headers:
         raise _error(headers.get(ERROR_CODE, "500"), headers.get(ERROR, ""), message.data)
     if message.data.startswith(_REFERENCE):
         reference = orjson.loads(message.data)
-        return await payloads.get(connection.nc, reference["dataref"], reference["datadigest"])
+        return await payloads.get(connection.wire, reference["dataref"], reference["datadigest"])
     return message.data
 
 
@@ -71,12 +78,19 @@ class Api:
     """Questions to whatever coordinator answers, asked again while none does.
 
     `timeout` is in seconds and covers all tries of one question. `agent`: whose worker asks.
+    `token`: what `headway tokens create` gave to whoever asks; InvalidInput if it cannot be one.
     """
 
     def __init__(
-        self, connection: Connection, *, timeout: float = TIMEOUT_S, agent: str = ""
+        self,
+        connection: Connection,
+        *,
+        timeout: float = TIMEOUT_S,
+        agent: str = "",
+        token: str = "",
     ) -> None:
         self.connection = connection
+        self._token = _checked(token)
         self.timeout = timeout
         self._agent = agent
 
@@ -100,7 +114,7 @@ class Api:
         subject = agent_subject(self._agent, operation) if self._agent else api_subject(operation)
 
         async def once() -> bytes:
-            return await call(self.connection, subject, body, try_s)
+            return await call(self.connection, subject, body, try_s, self._token)
 
         answer = await self.insist(operation, once, repeatable=repeatable)
         try:
@@ -137,6 +151,13 @@ class Api:
                 f"no coordinator answered {what!r} within {self.timeout:g} s "
                 f"({error}); start one with `headway up` or `headway coordinator`"
             ) from error
+
+
+def _checked(token: str) -> str:
+    """The token, if it can stand in a header; an error does not repeat it."""
+    if token and _TOKEN.fullmatch(token) is None:
+        raise InvalidInput("the token is not one: `headway tokens create` gives hw_<id>_<secret>")
+    return token
 
 
 def _encoded(request: BaseModel) -> bytes:

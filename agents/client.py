@@ -21,6 +21,7 @@ from headway.agents.messages import describe
 from headway.agents.reading import Reading
 from headway.agents.submission import Submissions
 from headway.agents.views import (
+    PRIORITY,
     ListRequest,
     SagaView,
     TaskPage,
@@ -42,10 +43,16 @@ class Client(Submissions, Interventions, Reading):
 
     @classmethod
     async def connect(
-        cls, url: str, *, name: str = "client", timeout: float = TIMEOUT_S, wait: bool = False
+        cls,
+        url: str,
+        *,
+        name: str = "client",
+        timeout: float = TIMEOUT_S,
+        wait: bool = False,
+        token: str = "",
     ) -> Client:
         """A client with a connection of its own; see `connection.connect` for `url`."""
-        return cls(await connect(url, name=name, wait=wait), timeout=timeout)
+        return cls(await connect(url, name=name, wait=wait), timeout=timeout, token=token)
 
     async def close(self) -> None:
         """Close the connection."""
@@ -60,7 +67,7 @@ class Client(Submissions, Interventions, Reading):
     @property
     def documents(self) -> Documents:
         """The documents that agents and people share."""
-        return Documents(self.connection, timeout=self.timeout)
+        return Documents(self.connection, timeout=self.timeout, token=self._token)
 
     async def run(
         self,
@@ -70,11 +77,17 @@ class Client(Submissions, Interventions, Reading):
         task: UUID | None = None,
         attributes: dict[str, str] | None = None,
         manifest: Manifest | None = None,
+        priority: int = PRIORITY,
         timeout: float | None = None,
     ) -> TaskView:
         """Submit a task and wait until it is settled: `submit`, then `result`, in one."""
         receipt = await self.submit(
-            saga, input, task=task, attributes=attributes, manifest=manifest
+            saga,
+            input,
+            task=task,
+            attributes=attributes,
+            manifest=manifest,
+            priority=priority,
         )
         return await self.result(receipt.task, timeout=timeout)
 

@@ -87,11 +87,12 @@ class Documents(Api):
         *,
         timeout: float = TIMEOUT_S,
         agent: str = "",
+        token: str = "",
         by: str = "",
         task: UUID | None = None,
         step: str = "",
     ) -> None:
-        super().__init__(connection, timeout=timeout, agent=agent)
+        super().__init__(connection, timeout=timeout, agent=agent, token=token)
         self._author = {"by": by, "task": task, "step": step}
 
     async def collection(

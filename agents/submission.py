@@ -14,13 +14,13 @@ from uuid import UUID
 
 import orjson
 from headway.agents import payloads, plainjson
-from headway.agents.api import Api, error_of
+from headway.agents.api import TOKEN_HEADER, Api, error_of
 from headway.agents.errors import HeadwayError, InvalidInput, Refused, Unavailable
 from headway.agents.identity import new_task_id
 from headway.agents.manifest import Manifest
 from headway.agents.messages import INLINE_MAX_BYTES, INPUT_MAX_BYTES, SPEC_VERSION
-from headway.agents.subjects import SubjectError, task_subject, token
-from headway.agents.views import SubmitManyReply, SubmitReceipt
+from headway.agents.subjects import PEOPLES_PAYLOADS, SubjectError, task_subject, token
+from headway.agents.views import PRIORITY, SubmitManyReply, SubmitReceipt
 from headway.agents.wire import NO_STREAM, UNCONFIRMED
 from pydantic import TypeAdapter
 
@@ -58,21 +58,26 @@ class Submissions(Api):
         version: int | None = None,
         attributes: dict[str, str] | None = None,
         manifest: Manifest | None = None,
+        priority: int = PRIORITY,
     ) -> SubmitReceipt:
         """Submit and wait until a coordinator has accepted the task for good.
+
+        `priority` is 0 to 9, the most urgent; it counts where commands wait for their turn.
 
         Raises InvalidInput (also from the saga's own schema), NotFound for an unknown saga,
         Conflict if `task` was submitted with another body, Unavailable if nobody answers.
         """
         task = task or new_task_id()
-        request = await self._request(saga, _encode(input), task, attributes)
+        request = await self._request(saga, _encode(input), task, attributes, priority)
         if version is not None:
             request["version"] = version
         if manifest is not None:
             request["manifest"] = orjson.Fragment(manifest.model_dump_json())
         return await self.ask("submit", orjson.dumps(request), SubmitReceipt)
 
-    async def publish(self, saga: str, input: Any, *, task: UUID | None = None) -> UUID:
+    async def publish(
+        self, saga: str, input: Any, *, task: UUID | None = None, priority: int = PRIORITY
+    ) -> UUID:
         """Put a task into the stream, without an answer from a coordinator; returns its id.
 
         Works while no coordinator runs. Whether the saga exists and the input fits is seen
@@ -85,12 +90,14 @@ class Submissions(Api):
             "id": task,
             "type": TASK_EVENT,
             "source": SOURCE,
+            "priority": priority,
             **await self._carried(task, body, "data"),
         }
         message = [(subject, orjson.dumps(cloud_event))]
+        shown = f"NATS/1.0\r\n{TOKEN_HEADER}: {self._token}\r\n\r\n" if self._token else ""
 
         async def once() -> None:
-            [error] = await self.connection.wire.store_all(message)
+            [error] = await self.connection.wire.store_all(message, headers=shown.encode())
             if error is None:
                 return
             if error.code in (UNCONFIRMED, NO_STREAM):
@@ -106,6 +113,7 @@ class Submissions(Api):
         inputs: Iterable[Any],
         *,
         attributes: dict[str, str] | None = None,
+        priority: int = PRIORITY,
         progress: Progress | None = None,
     ) -> list[SubmitReceipt | HeadwayError]:
         """Submit each of `inputs`, many at a time; a receipt or an error each, in order."""
@@ -116,7 +124,7 @@ class Submissions(Api):
 
         async def lane() -> None:
             for chunk in chunks:  # shared: each lane takes the next
-                outcomes.update(await self._submit_chunk(saga, chunk, attributes))
+                outcomes.update(await self._submit_chunk(saga, chunk, attributes, priority))
                 if progress is not None:
                     progress(len(outcomes))
 
@@ -126,7 +134,11 @@ class Submissions(Api):
         return [outcomes[number] for number in range(len(pending))]
 
     async def _submit_chunk(
-        self, saga: str, chunk: Sequence[_Pending], attributes: dict[str, str] | None
+        self,
+        saga: str,
+        chunk: Sequence[_Pending],
+        attributes: dict[str, str] | None,
+        priority: int,
     ) -> dict[int, SubmitReceipt | HeadwayError]:
         """Hand in a chunk with one request; what is large or not accepted now goes alone."""
         outcomes: dict[int, SubmitReceipt | HeadwayError] = {}
@@ -141,7 +153,7 @@ class Submissions(Api):
             if len(body) > CHUNK_INPUT_MAX_BYTES:
                 alone.append(each)
             else:
-                request = await self._request(saga, body, each.task, attributes)
+                request = await self._request(saga, body, each.task, attributes, priority)
                 together.append((each, request))
         if together:
             message = orjson.dumps({"tasks": [request for _, request in together]})
@@ -155,22 +167,30 @@ class Submissions(Api):
                 else:
                     alone.append(each)
         for each in alone:
-            outcomes[each.number] = await self._submit_alone(saga, each, attributes)
+            outcomes[each.number] = await self._submit_alone(saga, each, attributes, priority)
         return outcomes
 
     async def _submit_alone(
-        self, saga: str, each: _Pending, attributes: dict[str, str] | None
+        self, saga: str, each: _Pending, attributes: dict[str, str] | None, priority: int
     ) -> SubmitReceipt | HeadwayError:
         try:
-            return await self.submit(saga, each.input, task=each.task, attributes=attributes)
+            return await self.submit(
+                saga, each.input, task=each.task, attributes=attributes, priority=priority
+            )
         except HeadwayError as error:
             return error
 
     async def _request(
-        self, saga: str, body: bytes, task: UUID, attributes: dict[str, str] | None
+        self,
+        saga: str,
+        body: bytes,
+        task: UUID,
+        attributes: dict[str, str] | None,
+        priority: int,
     ) -> dict[str, Any]:
         carried = await self._carried(task, body, "input")
-        return {"saga": saga, "task": task, "attributes": attributes or {}, **carried}
+        named = {"saga": saga, "task": task, "attributes": attributes or {}}
+        return {**named, "priority": priority, **carried}
 
     async def publish_many(
         self, saga: str, inputs: Iterable[Any], *, progress: Progress | None = None
@@ -186,7 +206,7 @@ class Submissions(Api):
         """The input in a message's `field`, or by reference if it is too large to travel."""
         if len(body) <= INLINE_MAX_BYTES:
             return {field: orjson.Fragment(body)}
-        put = partial(payloads.put, self.connection.nc, str(task), body)
+        put = partial(payloads.put, self.connection.wire, PEOPLES_PAYLOADS, str(task), body)
         reference, digest = await self.insist("payload", put)
         return {"dataref": reference, "datadigest": digest}
 

@@ -89,7 +89,9 @@ class Wire(Link):
         else:
             self._send(f"PUB {subject} {reply} {size}\r\n".encode(), payload)
 
-    async def store_all(self, messages: Sequence[tuple[str, bytes]]) -> list[StoreError | None]:
+    async def store_all(
+        self, messages: Sequence[tuple[str, bytes]], *, headers: bytes = b""
+    ) -> list[StoreError | None]:
         """Store all (subject, payload), pipelined; one outcome each, in order.
 
         A server answers a burst only when it has stored all of it: with every message flushed
@@ -109,19 +111,23 @@ class Wire(Link):
                 done.set_result(None)
 
         for index, (subject, payload) in enumerate(messages):
-            self.store(subject, payload, partial(settle, index))
+            self.store(subject, payload, partial(settle, index), headers=headers)
         await done
         return outcomes
 
-    async def request(self, subject: str, payload: bytes, timeout: float) -> Msg:
+    async def request(
+        self, subject: str, payload: bytes, timeout: float, headers: dict[str, str] | None = None
+    ) -> Msg:
         """nats-py's request: NoRespondersError, or TimeoutError after `timeout` seconds."""
-        answer: Msg = await self._nc.request(subject, payload, timeout=timeout)
+        answer: Msg = await self._nc.request(subject, payload, timeout=timeout, headers=headers)
         return answer
 
-    async def ask(self, subject: str, payload: bytes, timeout: float) -> Msg:
+    async def ask(
+        self, subject: str, payload: bytes, timeout: float, headers: dict[str, str] | None = None
+    ) -> Msg:
         """As `request`, but raises Unavailable, or Unanswered if it may have been heard."""
         try:
-            return await self.request(subject, payload, timeout)
+            return await self.request(subject, payload, timeout, headers)
         except nats.errors.NoRespondersError:
             raise Unavailable(f"nobody listens on {subject}") from None
         except (nats.errors.Error, TimeoutError) as error:

@@ -19,6 +19,7 @@ from headway.cli import (
     servers,
     submissions,
     tasks,
+    tokens,
 )
 from headway.cli.failures import EXPECTED, MEANINGS, exit_code
 from headway.cli.terminal import Terminal, command, shared_flags
@@ -41,7 +42,7 @@ def build() -> typer.Typer:
     app.callback()(shared_flags)
     for group in (
         *(servers, demos, submissions, tasks, interventions, logs),
-        *(documents, sagas, agents, doctor),
+        *(documents, sagas, agents, tokens, doctor),
     ):
         group.add_to(app)
     command(app, PANEL, flags=("json",))(version)

@@ -22,6 +22,8 @@ from headway.cli.addresses import DATA, DEFAULT_DATA, NATS_URL, POSTGRES_URL, Ad
 from pydantic import BaseModel
 from rich.console import RenderableType
 
+TOKEN = "HEADWAY_TOKEN"  # noqa: S105 - the variable's name
+
 ANSWER_TIMEOUT_S = 10.0  # long enough for a coordinator that is being started again
 
 T = TypeVar("T")
@@ -63,7 +65,10 @@ class Terminal:
         async def ask() -> T:
             url = self.addresses().nats_url
             async with await Client.connect(
-                url, name="headway-cli", timeout=ANSWER_TIMEOUT_S
+                url,
+                name="headway-cli",
+                timeout=ANSWER_TIMEOUT_S,
+                token=os.environ.get(TOKEN, "").strip(),
             ) as client:
                 return await question(client)
 

@@ -11,19 +11,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 import nats.micro
 import orjson
 from headway.agents import views
+from headway.agents.api import TOKEN_HEADER
 from headway.agents.connection import Connection
 from headway.agents.errors import Unavailable
 from headway.agents.messages import INLINE_MAX_BYTES, describe
 from headway.agents.payloads import put
-from headway.agents.subjects import any_agent_subject, api_subject, asking_agent
+from headway.agents.subjects import (
+    PEOPLES_PAYLOADS,
+    PREFIX,
+    any_agent_subject,
+    api_subject,
+    asking_agent,
+    payloads_to,
+)
 from headway.coordinator.caller import Caller
 from headway.coordinator.errors import (
     BusUnavailable,
@@ -44,9 +53,15 @@ ANSWER_TIMEOUT_S = 10.0  # then nobody knows yet, and asking again is harmless
 REQUESTS_MAX = 4_096  # at once; more are told to come again
 
 
+Handler = Callable[[Request], Coroutine[Any, Any, None]]
+Identify = Callable[[str, str], Awaitable[Caller]]
+"""Tells who asks for an operation with a token ("" without); Refusal if nobody may."""
+
+
 class Api:
-    def __init__(self, connection: Connection, offer: Offer) -> None:
+    def __init__(self, connection: Connection, offer: Offer, identify: Identify) -> None:
         self._connection = connection
+        self._identify = identify
         self._running: set[asyncio.Task[None]] = set()
         self._service: Service | None = None
         self._offer = offer
@@ -60,10 +75,13 @@ class Api:
             description="Durable coordination for multi-agent systems",
         )
         for operation, serve in self._offer.people.items():
-            await self._listen(operation.replace(".", "-"), api_subject(operation), serve)
+            identify = partial(self._person, operation)
+            name = operation.replace(".", "-")
+            await self._listen(name, api_subject(operation), self._handler(identify, serve))
         for operation, serve in self._offer.agents.items():
             name = f"agents-{operation.replace('.', '-')}"
-            await self._listen(name, any_agent_subject(operation), serve)
+            handler = self._handler(_agent, serve)
+            await self._listen(name, any_agent_subject(operation), handler)
 
     async def stop(self) -> None:
         """Take no more requests, and let those under way end."""
@@ -72,26 +90,35 @@ class Api:
         if self._running:
             await asyncio.wait(self._running)
 
-    async def _listen(self, name: str, subject: str, serve: Serve) -> None:
+    async def _listen(self, name: str, subject: str, handler: Handler) -> None:
         assert self._service is not None
-        await self._service.add_endpoint(name=name, subject=subject, handler=self._handler(serve))
+        await self._service.add_endpoint(name=name, subject=subject, handler=handler)
 
-    def _handler(self, serve: Serve) -> Callable[[Request], Coroutine[Any, Any, None]]:
+    async def _person(self, operation: str, request: Request) -> Caller:
+        return await self._identify(operation, (request.headers or {}).get(TOKEN_HEADER, ""))
+
+    def _handler(self, whose: Callable[[Request], Awaitable[Caller]], serve: Serve) -> Handler:
         async def handle(request: Request) -> None:
+            if not _may_be_answered(request._msg.reply):  # nats-py has no other way to it
+                _LOG.warning("a request on %s is ignored: no inbox to answer to", request.subject)
+                return
             if len(self._running) >= REQUESTS_MAX:
                 await _respond_error(request, 503, "too many requests at once; ask again")
                 return
-            task = asyncio.get_running_loop().create_task(self._serve(serve, request))
+            task = asyncio.get_running_loop().create_task(self._serve(whose, serve, request))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
         return handle
 
-    async def _serve(self, serve: Serve, request: Request) -> None:
+    async def _serve(
+        self, whose: Callable[[Request], Awaitable[Caller]], serve: Serve, request: Request
+    ) -> None:
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                answer = await serve(request.data, Caller(asking_agent(request.subject)))
-            body = await self._encode(answer)
+                caller = await whose(request)
+                answer = await serve(request.data, caller)
+            body = await self._encode(answer, caller)
             with suppress(ValueError):  # nobody waits for the answer: it was no request
                 await request.respond(body)
         except Refusal as refusal:
@@ -110,12 +137,24 @@ class Api:
             _LOG.exception("a request on %s failed", request.subject)
             await _respond_error(request, 500, "an internal error; the coordinator's log has it")
 
-    async def _encode(self, answer: BaseModel) -> bytes:
+    async def _encode(self, answer: BaseModel, caller: Caller) -> bytes:
         body = answer.model_dump_json().encode()
         if len(body) <= INLINE_MAX_BYTES:
             return body
-        ref, digest = await put(self._connection.nc, "answers", body)
+        space = payloads_to(caller.agent) if caller.agent else PEOPLES_PAYLOADS
+        ref, digest = await put(self._connection.wire, space, "answers", body)
         return orjson.dumps({"dataref": ref, "datadigest": digest})
+
+
+def _may_be_answered(reply: str) -> bool:
+    """Whether this is an inbox. What else a request might name as such would have us, with all that
+    we may do, publish an answer as a command, an event or an order to JetStream. And what comes
+    without any was not asked by anybody: it is somebody's answer that was sent astray."""
+    return bool(reply) and not reply.startswith((f"{PREFIX}.", "$"))
+
+
+async def _agent(request: Request) -> Caller:
+    return Caller(asking_agent(request.subject))
 
 
 async def _respond_error(
@@ -130,6 +169,8 @@ async def _respond_error(
 
 
 _TITLES = {
+    401: "not known",
+    403: "not allowed",
     404: "not found",
     409: "conflict",
     413: "too large",

@@ -25,6 +25,7 @@ from headway.agents.isolation import Isolation
 from headway.agents.news import is_settled, news_of
 from headway.agents.pull import Pull
 from headway.agents.reading import Health
+from headway.coordinator.access import Access
 from headway.coordinator.api import Api
 from headway.coordinator.asking import asking
 from headway.coordinator.batches import Batches
@@ -47,6 +48,7 @@ from headway.coordinator.settings import Settings
 from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
 from headway.coordinator.sweep import Sweep
+from headway.coordinator.tokens import Tokens
 from headway.coordinator.topology import Topology
 from headway.sagas.inputs import Guarded, Input
 
@@ -72,6 +74,7 @@ class Coordinator:
         self._rng = random.Random()  # noqa: S311 - jitter, not secrets
         self._store = Store(settings.postgres_url.get_secret_value())
         self._command_keys = CommandKeys(self._store, now_ms)
+        self._tokens = Tokens(self._store.fetch, required=settings.require_tokens)
         self._intake = Intake()
         self._roll = Roll()
         self._pulls: list[Pull] = []
@@ -121,7 +124,7 @@ class Coordinator:
         engine = Engine(store, store.sagas, bus, settled, family, check, sweep.suspect, put)
         self._batches = Batches(self._intake, engine, self._freed)
         self._ask = asking(self._batches.ask)
-        inlets = Inlets(bus, put, wire.publish, now_ms, self._rng)
+        inlets = Inlets(bus, put, wire.publish, now_ms, self._rng, self._tokens)
         catalogue = Catalogue(store, topology, roll, now_ms)
         parts = Parts(
             connection,
@@ -136,7 +139,9 @@ class Coordinator:
             self._jitter,
             self._command_keys,
         )
-        self._api = Api(connection, services(parts, self._health))
+        access = Access(self._tokens, store.owner_of)
+        offer = access.guarded(services(parts, self._health))
+        self._api = Api(connection, offer, access.caller)
         self._housekeeping = Housekeeping(self.id, store, topology, catalogue, sweep, inlets, roll)
         wire.on_reconnect(self._housekeeping.nats_was_away)
         self._isolation = Isolation(connection, f"STREAM.INFO.{subjects.EVENTS_STREAM}")

@@ -14,13 +14,18 @@ from functools import partial
 from typing import Any, Protocol
 
 from headway.agents import messages, subjects
+from headway.agents.api import TOKEN_HEADER
 from headway.agents.errors import InvalidInput, Unavailable
 from headway.agents.messages import EventData
 from headway.agents.payloads import PayloadLost
 from headway.agents.pull import ACK, Delivery
+from headway.agents.strays import is_stray
 from headway.coordinator import outcomes, submissions
-from headway.coordinator.errors import Refusal
+from headway.coordinator.access import check_role
+from headway.coordinator.errors import Refusal, StoreUnavailable
 from headway.coordinator.intake import Answer, Item
+from headway.coordinator.roles import NEEDS
+from headway.coordinator.tokens import Tokens
 from headway.sagas.inputs import Submit
 
 _LOG = logging.getLogger(__name__)
@@ -43,8 +48,10 @@ class Inlets:
         acknowledge: Callable[[str, bytes], None],
         clock: Callable[[], int],
         rng: random.Random,
+        tokens: Tokens,
     ) -> None:
         """`acknowledge` publishes to a delivery's reply subject."""
+        self._tokens = tokens
         self._mail = mail
         self._put = put
         self._acknowledge = acknowledge
@@ -56,8 +63,10 @@ class Inlets:
     def on_event(self, delivery: Delivery) -> None:
         """An agent's event."""
         try:
+            _check_not_stray(delivery)
             event = outcomes.decode(delivery.body)
             agent, task = outcomes.sender(delivery.subject, event)
+            outcomes.check_payload(agent, event)
             put = partial(self._put_event, delivery, event, agent, task)
             if event.dataref:
                 self._fetch(delivery, subjects.EVENTS_STREAM, event.dataref, event.datadigest, put)
@@ -68,10 +77,28 @@ class Inlets:
 
     def on_task(self, delivery: Delivery) -> None:
         """A submission by plain publish."""
+        if self._tokens.known:
+            self._take_task(delivery)
+        else:
+            self._spawn(self._learn_tokens_and_take(delivery))
+
+    async def _learn_tokens_and_take(self, delivery: Delivery) -> None:
         try:
+            await self._tokens.learn()
+        except StoreUnavailable as error:
+            _LOG.warning("tokens cannot be read now; a submission will come again: %s", error)
+            return
+        self._take_task(delivery)
+
+    def _take_task(self, delivery: Delivery) -> None:
+        try:
+            _check_not_stray(delivery)
             headers = parse_headers(delivery.headers)
+            caller = self._tokens.caller(headers.get(TOKEN_HEADER.lower(), ""))
+            if caller.role:
+                check_role("submit", NEEDS["submit"], caller)
             published = submissions.parse(delivery.subject, headers, delivery.body)
-            put = partial(self._put_task, delivery, published)
+            put = partial(self._put_task, delivery, published, caller.name)
             if published.data is None:
                 self._fetch(delivery, subjects.TASKS_STREAM, published.ref, published.digest, put)
             else:
@@ -96,11 +123,13 @@ class Inlets:
         answered = partial(self._answered, subjects.EVENTS_STREAM, delivery)
         self._put(Item(task, happened, answered, agent=agent, repeated=delivery.delivered > 1))
 
-    def _put_task(self, delivery: Delivery, published: submissions.Published, data: bytes) -> None:
+    def _put_task(
+        self, delivery: Delivery, published: submissions.Published, owner: str, data: bytes
+    ) -> None:
         stored = submissions.Stored(
             self.tasks_stream_created, delivery.sequence, delivery.stored_at_ms
         )
-        new = submissions.new_task(published, data, stored)
+        new = submissions.new_task(published, data, stored, owner)
         answered = partial(self._answered, subjects.TASKS_STREAM, delivery)
         self._put(
             Item(
@@ -158,6 +187,11 @@ class Inlets:
         task = asyncio.get_running_loop().create_task(work)
         self._fetching.add(task)
         task.add_done_callback(self._fetching.discard)
+
+
+def _check_not_stray(delivery: Delivery) -> None:
+    if is_stray(delivery.headers):
+        raise Refusal("nobody published this: it is an answer of nats-server sent astray", 403)
 
 
 def parse_headers(block: bytes) -> dict[str, str]:

@@ -24,7 +24,7 @@ from headway.coordinator.errors import BusUnavailable, Refusal, StoreUnavailable
 from headway.coordinator.intake import Answer
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import NewTask
-from headway.coordinator.serving import Serve, typed, typed_by
+from headway.coordinator.serving import Serve, typed_by
 from headway.sagas import inputs as i
 from headway.sagas.task import Claim, Phase
 
@@ -63,23 +63,25 @@ class TaskOperations:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "submit": typed(views.SubmitRequest, self.submit),
-            "submit.many": typed(views.SubmitManyRequest, self.submit_many),
+            "submit": typed_by(views.SubmitRequest, self.submit),
+            "submit.many": typed_by(views.SubmitManyRequest, self.submit_many),
         }
 
     def agent_operations(self) -> dict[str, Serve]:
         return {"claim": typed_by(views.ClaimRequest, self.claim)}
 
-    async def submit(self, request: views.SubmitRequest) -> views.SubmitReceipt:
-        new = await self._new_task(request)
+    async def submit(self, request: views.SubmitRequest, caller: Caller) -> views.SubmitReceipt:
+        new = await self._new_task(request, caller)
         return _receipt(await self._around.ask(new.id, i.Submit(self._clock()), new=new))
 
-    async def submit_many(self, request: views.SubmitManyRequest) -> views.SubmitManyReply:
+    async def submit_many(
+        self, request: views.SubmitManyRequest, caller: Caller
+    ) -> views.SubmitManyReply:
         """All of them before the engine at once, each with an outcome of its own."""
         asked: list[asyncio.Future[Answer] | views.SubmitOutcome] = []
         for each in request.tasks:
             try:
-                new = await self._new_task(each)
+                new = await self._new_task(each, caller)
                 asked.append(self._around.ask(new.id, i.Submit(self._clock()), new=new))
             except (Refusal, StoreUnavailable, BusUnavailable) as error:
                 asked.append(_problem(error))
@@ -108,7 +110,7 @@ class TaskOperations:
             return views.ClaimReply(granted=False, reason=reason)
         return views.ClaimReply(granted=True, epoch=answer.task.task.steps[request.step].epoch)
 
-    async def _new_task(self, request: views.SubmitRequest) -> NewTask:
+    async def _new_task(self, request: views.SubmitRequest, caller: Caller) -> NewTask:
         """What is to be submitted; Refusal if it cannot be."""
         _check_attributes(request.attributes)
         if TOKEN.fullmatch(request.saga) is None:
@@ -122,6 +124,8 @@ class TaskOperations:
             request.version,
             request.attributes,
             request.manifest,
+            owner=caller.name,
+            priority=request.priority,
         )
 
     async def _input(self, request: views.SubmitRequest) -> tuple[bytes, Any]:

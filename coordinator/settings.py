@@ -12,5 +12,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="HEADWAY_", frozen=True)
 
     nats_url: SecretStr = Field(description="nats://user:password@host:port, several by commas")
-    postgres_url: SecretStr = Field(description="postgresql://user:password@host:port/database")
+    postgres_url: SecretStr = Field(
+        description="postgresql://user:password@host:port/database, several host:port by commas"
+    )
+    require_tokens: bool = Field(
+        default=False, description="refuse people who show no token, even while there are none"
+    )
     replicas: int = Field(default=1, ge=1, le=5, description="copies of each stream: 1, 3 or 5")

@@ -1,7 +1,8 @@
 """From what anybody publishes on `hw.tasks.<saga>` to a new task. Pure; refuses what is not one.
 
 Taken are plain JSON (the whole body is the input), CloudEvents in structured mode (one JSON
-object with `specversion` and `data`) and in binary mode (`ce-*` headers).
+object with `specversion` and `data`) and in binary mode (`ce-*` headers). The attribute `priority`,
+or the header `ce-priority`, is the task's.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from headway.agents.manifest import Manifest
 from headway.agents.messages import INPUT_MAX_BYTES
 from headway.agents.plainjson import DEPTH_MAX, NotPlain, check_depth
 from headway.agents.subjects import TOKEN, parse_task_subject
+from headway.agents.views import PRIORITY
 from headway.coordinator.errors import Refusal
 from headway.coordinator.records import NewTask
 from headway.coordinator.taskid import task_id
 
 _ID_HEADERS = ("ce-id", "nats-msg-id")
+_PRIORITIES = tuple("0123456789")
+_PRIORITY_HEADER = "ce-priority"  # taken without the other headers of a CloudEvent, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Published:
     content: Any = None
     ref: str = ""
     digest: str = ""
+    priority: int = PRIORITY
 
 
 def parse(subject: str, headers: dict[str, str], body: bytes) -> Published:
@@ -58,17 +63,19 @@ def parse(subject: str, headers: dict[str, str], body: bytes) -> Published:
     content = read_json(body)
     if "ce-specversion" not in headers and _is_structured(content):
         return _structured(saga, name, content)
-    return Published(saga, name, body, content)
+    priority = _priority(headers.get(_PRIORITY_HEADER, PRIORITY))
+    return Published(saga, name, body, content, priority=priority)
 
 
-def new_task(published: Published, data: bytes, stored: Stored) -> NewTask:
+def new_task(published: Published, data: bytes, stored: Stored, owner: str = "") -> NewTask:
     """The task that a published submission asks for; the same one each time it is delivered."""
     if published.name:
         task = _task_id(published.saga, published.name)
     else:
         task = task_id_from_sequence(stored.stream_created, stored.sequence, stored.at_ms)
     content = read_json(data) if published.data is None else published.content
-    return NewTask(task, published.saga, data, digest(published.saga, content))
+    body_digest, priority = digest(published.saga, content), published.priority
+    return NewTask(task, published.saga, data, body_digest, owner=owner, priority=priority)
 
 
 def digest(saga: str, content: Any, manifest: Manifest | None = None) -> bytes:
@@ -109,10 +116,18 @@ def _structured(saga: str, name: str, content: dict[str, Any]) -> Published:
     ref, ref_digest = content.get("dataref", ""), content.get("datadigest", "")
     if not isinstance(ref, str) or not isinstance(ref_digest, str):
         raise Refusal("dataref, datadigest: must be strings", 422)
+    priority = _priority(content.get("priority", PRIORITY))
     if ref:
-        return Published(saga, name or given, None, ref=ref, digest=ref_digest)
+        return Published(saga, name or given, None, None, ref, ref_digest, priority)
     data = content.get("data")
-    return Published(saga, name or given, orjson.dumps(data), data)
+    return Published(saga, name or given, orjson.dumps(data), data, priority=priority)
+
+
+def _priority(given: Any) -> int:
+    """Of a CloudEvent's extension or header, which may be a number or its digit."""
+    if isinstance(given, bool) or str(given) not in _PRIORITIES:
+        raise Refusal("priority: must be a whole number from 0 to 9", 422)
+    return int(given)
 
 
 def _task_id(saga: str, name: str) -> UUID:

@@ -19,7 +19,8 @@ Calls = Callable[[str | None, str | None], Awaitable[list[views.WaitingView]]]
 
 class WaitingList:
     def __init__(self, store: Store, calls: Calls) -> None:
-        """`calls` gives the calls of tools that wait for approval, of one saga and owner or of all."""
+        """`calls` gives the calls of tools that wait for approval, of a saga and an owner or of
+        all."""
         self._store = store
         self._calls = calls
 

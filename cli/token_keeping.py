@@ -1,0 +1,91 @@
+"""Does the work of `headway tokens`. Needs the extra `coordinator`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from headway.agents.api import error_of
+from headway.agents.errors import Unavailable
+from headway.cli import output
+from headway.cli.addresses import POSTGRES_URL
+from headway.cli.failures import BadInput
+from headway.cli.terminal import Terminal
+from headway.cli.wording import moment, table_of
+from headway.coordinator.errors import Refusal, StoreRefused, StoreUnavailable
+from headway.coordinator.token_making import TokenMaking, token_making
+from headway.coordinator.tokens import Token
+from rich.console import RenderableType
+
+T = TypeVar("T")
+
+
+def create(terminal: Terminal, postgres_url: str | None, name: str, role: str) -> None:
+    """Make a token; its secret goes to standard output, and nowhere else."""
+    token = _with_database(terminal, postgres_url, lambda making: making.create(name, role))
+    if terminal.as_json:
+        output.write_json({"name": name, "role": role, "token": token})
+    else:
+        output.data_console().print(token, soft_wrap=True)
+        output.narrate(f"{name} may now show it as HEADWAY_TOKEN; it is not shown again")
+
+
+def show_all(terminal: Terminal, postgres_url: str | None) -> None:
+    """List them, without digests."""
+    found = _with_database(terminal, postgres_url, lambda making: making.list())
+    if not terminal.as_json:
+        output.data_console().print(_table(found))
+        return
+    for each in found:
+        revoked = None if each.revoked_at is None else each.revoked_at.isoformat()
+        output.write_json(
+            {
+                "name": each.name,
+                "role": each.role,
+                "id": each.id,
+                "made_at": each.made_at.isoformat(),
+                "revoked_at": revoked,
+            }
+        )
+
+
+def revoke(terminal: Terminal, postgres_url: str | None, name: str) -> None:
+    """Revoke one, and say so when it was the last."""
+    left = _with_database(terminal, postgres_url, lambda making: making.revoke(name))
+    output.narrate(f"revoked {name}")
+    if not left:
+        output.narrate(
+            "no token is left: anybody may ask for anything again, unless coordinators run with "
+            "HEADWAY_REQUIRE_TOKENS=1"
+        )
+
+
+def _table(tokens: list[Token]) -> RenderableType:
+    table = table_of("name", "role", "id", "made", "revoked")
+    for each in tokens:
+        revoked = "" if each.revoked_at is None else moment(each.revoked_at)
+        table.add_row(each.name, each.role, each.id, moment(each.made_at), revoked)
+    return table
+
+
+def _with_database(
+    terminal: Terminal, postgres_url: str | None, work: Callable[[TokenMaking], Awaitable[T]]
+) -> T:
+    async def do(url: str) -> T:
+        async with token_making(url) as making:
+            return await work(making)
+
+    given = postgres_url or os.environ.get(POSTGRES_URL)
+    url = given or terminal.addresses().postgres_url
+    if url is None:
+        raise BadInput(f"no PostgreSQL address: set --postgres-url or {POSTGRES_URL}")
+    try:
+        return asyncio.run(do(url))
+    except Refusal as refusal:
+        raise error_of(refusal.code, refusal.reason) from None
+    except StoreRefused as error:
+        raise error_of(422, str(error)) from None
+    except StoreUnavailable as error:
+        raise Unavailable(f"PostgreSQL does not answer: {error}") from None

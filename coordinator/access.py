@@ -1,0 +1,78 @@
+"""Letting people's requests in: who asks, by their token, and what that one may ask for.
+
+Always holds: what a request says about its sender counts only where no token says it. A task that
+is not the caller's own answers as one that does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+from headway.coordinator.caller import Caller
+from headway.coordinator.errors import Refusal
+from headway.coordinator.roles import NEEDS, OPERATE, SUBMIT, Need
+from headway.coordinator.serving import Offer, Serve, Typed
+from headway.coordinator.tokens import Tokens
+from pydantic import BaseModel
+
+OwnerOf = Callable[[UUID], Awaitable[str | None]]
+"""The owner of a task; None: there is no such task."""
+
+
+UNDECIDED = Need(OPERATE)  # of an operation that the table does not have
+
+
+class Access:
+    def __init__(self, tokens: Tokens, owner_of: OwnerOf) -> None:
+        self._tokens = tokens
+        self._owner_of = owner_of
+
+    async def caller(self, operation: str, token: str) -> Caller:
+        """Who presents this token; Refusal (401) if one is needed and it is none that is good."""
+        if not NEEDS.get(operation, UNDECIDED).role:
+            return Caller()
+        if not self._tokens.known:
+            await self._tokens.learn()
+        return self._tokens.caller(token)
+
+    def guarded(self, offer: Offer) -> Offer:
+        """The same operations, each for those only who may ask for it."""
+        people = {name: self._guarded(name, serve) for name, serve in offer.people.items()}
+        return Offer(people, offer.agents)
+
+    def _guarded(self, operation: str, serve: Serve) -> Serve:
+        need = NEEDS.get(operation, UNDECIDED)
+
+        async def guard(body: bytes, caller: Caller) -> BaseModel:
+            if caller.role:
+                check_role(operation, need, caller)
+                if caller.role == SUBMIT and need.own:
+                    assert isinstance(serve, Typed)
+                    request = await self._own(serve.parse(body, caller), need, caller)
+                    return await serve.run(request, caller)
+            return await serve(body, caller)
+
+        return guard
+
+    async def _own(self, request: Any, need: Need, caller: Caller) -> Any:
+        """The request, held to the caller's own tasks."""
+        match need.own:
+            case "owner":
+                return request.model_copy(update={"owner": caller.name})
+            case "task":
+                if request.task is None:
+                    raise Refusal(f"role {caller.role!r} must name one of its own tasks", 403)
+                if await self._owner_of(request.task) != caller.name:
+                    raise Refusal(f"there is no task {request.task}", 404)
+        return request
+
+
+def check_role(operation: str, need: Need, caller: Caller) -> None:
+    """Refusal (403) if the caller's role is not enough."""
+    if not need.is_met_by(caller.role):
+        raise Refusal(
+            f"token {caller.name!r} has role {caller.role!r}; {operation!r} needs {need.role!r}",
+            403,
+        )

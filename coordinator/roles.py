@@ -1,0 +1,65 @@
+"""Which role each operation of people needs. Pure.
+
+`view` sees everything and changes nothing; `submit` hands in tasks, and sees and cancels its own;
+`operate` may all. Agents' workers need no role: the server lets each agent ask for its own only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+VIEW, SUBMIT, OPERATE = "view", "submit", "operate"
+ROLES = (VIEW, SUBMIT, OPERATE)  # each may what the ones before it may, but for what is not its own
+
+Own = Literal["", "task", "owner"]
+"""How role `submit` is held to its own tasks: by the task that a request names, or by the owner
+that a list is narrowed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The least role for an operation; "" for anybody, with or without a token."""
+
+    role: str
+    own: Own = ""
+
+    def is_met_by(self, role: str) -> bool:
+        return not self.role or ROLES.index(role) >= ROLES.index(self.role)
+
+
+NEEDS: Mapping[str, Need] = {
+    "health": Need(""),
+    "submit": Need(SUBMIT),
+    "submit.many": Need(SUBMIT),
+    "get": Need(VIEW, "task"),
+    "list": Need(VIEW, "owner"),
+    "history": Need(VIEW, "task"),
+    "journal.read": Need(VIEW, "task"),
+    "parked": Need(VIEW, "owner"),
+    "audit": Need(VIEW, "task"),
+    "cancel": Need(SUBMIT, "task"),
+    "retry": Need(OPERATE),
+    "resume": Need(OPERATE),
+    "settle": Need(OPERATE),
+    "approve": Need(OPERATE),
+    "reject": Need(OPERATE),
+    "signal": Need(OPERATE),
+    "move": Need(OPERATE),
+    "journal.settle": Need(OPERATE),
+    "saga.register": Need(OPERATE),
+    "saga.get": Need(VIEW),
+    "saga.list": Need(VIEW),
+    "agents": Need(VIEW),
+    "gate.decide": Need(OPERATE),
+    "gate.redeem": Need(SUBMIT),  # by whoever was handed a gate token
+    "gate.keys": Need(""),
+    "document.collection": Need(OPERATE),
+    "document.put": Need(OPERATE),
+    "document.delete": Need(OPERATE),
+    "document.get": Need(VIEW),
+    "document.list": Need(VIEW),
+    "document.history": Need(VIEW),
+    "document.changes": Need(VIEW),
+}
