@@ -39,7 +39,7 @@ from headway.agents.patience import patiently
 from headway.agents.payloads import PayloadLost
 from headway.agents.pull import Delivery
 from headway.agents.settlement import Settlement
-from headway.agents.subjects import CommandSubject, event_subject
+from headway.agents.subjects import CommandSubject, event_subject, payloads_by
 from headway.agents.timelimit import TimeLimit
 
 _log = logging.getLogger("headway.agents.attempt")
@@ -76,7 +76,8 @@ class Attempt:
         self._taken_up = command.attempt > 1  # an earlier worker may have called tools
 
     def start(self, *, claimed: bool) -> None:
-        """Begin; unless `claimed`, by asking a coordinator whether to."""
+        """Begin; unless `claimed`, by asking a coordinator whether to. What something limits waits
+        for its turn in any case."""
         self._taken_up = self._taken_up or not claimed
         self.work = self._station.loop.create_task(self._work(claimed))
 
@@ -88,7 +89,7 @@ class Attempt:
 
     async def _work(self, claimed: bool) -> None:
         try:
-            if not claimed and not await self._claim():
+            if not (claimed and not self.command.paced) and not await self._claim(claimed):
                 self.settlement.drop()
                 return
             outcome = await self._carry_out()
@@ -117,7 +118,7 @@ class Attempt:
             self._handling = None
             self._on_through(self)
 
-    async def _claim(self) -> bool:
+    async def _claim(self, first: bool) -> bool:
         station = self._station
         reply = await claim(
             station.connection,
@@ -126,6 +127,7 @@ class Attempt:
             delivered=self._delivered,
             agent=station.agent.name,
             worker=station.worker,
+            first=first,
         )
         if reply.granted:
             self._epoch = reply.epoch
@@ -214,12 +216,13 @@ class Attempt:
 async def _fetch(station: Station, command: Command) -> CommandData:
     """The data that travels by reference; asked for until the store answers."""
     reference, digest = command.dataref, command.datadigest
-    get = partial(payloads.get, station.connection.nc, reference, digest)
+    get = partial(payloads.get, station.connection.wire, reference, digest)
     return decode_command_data(await patiently(get, f"payload of {command.id}"))
 
 
 async def _by_reference(station: Station, event: Event) -> Event:
     """The event with its data put into the payload store, however long that takes."""
-    put = partial(payloads.put, station.connection.nc, event.task, orjson.dumps(event.data))
+    space, data = payloads_by(station.agent.name), orjson.dumps(event.data)
+    put = partial(payloads.put, station.connection.wire, space, event.task, data)
     reference, digest = await patiently(put, f"payload of {event.id}")
     return replace(event, data=None, dataref=reference, datadigest=digest)

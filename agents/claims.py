@@ -1,7 +1,14 @@
-"""Asking a coordinator whether a command may be run that was, perhaps, answered already."""
+"""Asking a coordinator whether a command may be run that was, perhaps, answered already, and when:
+something may limit how many begin.
+
+Always holds: nothing begins before its turn; a turn that was slept through (a frozen process, a
+busy one) is not used, but asked for again.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from uuid import UUID
 
 from headway.agents import api
@@ -14,6 +21,7 @@ from headway.agents.views import ClaimReply, ClaimRequest
 from pydantic import ValidationError
 
 CLAIM_TIMEOUT_S = 2.0
+LATE_MAX_S = 0.5  # after its turn an attempt may begin; later, it asks for another one
 
 
 async def claim(
@@ -24,8 +32,10 @@ async def claim(
     delivered: int,
     agent: str,
     worker: str,
+    first: bool,
 ) -> ClaimReply:
-    """Ask until a coordinator answers, however long that takes."""
+    """Ask until a coordinator answers, however long that takes, and wait for the turn. `first`: the
+    command is new, so that only its turn is asked for."""
     request = ClaimRequest(
         task=task,
         step=command.step,
@@ -34,6 +44,7 @@ async def claim(
         epoch=command.epoch,
         delivery=delivered,
         worker=worker,
+        first=first,
     )
     subject = agent_subject(agent, "claim")
     body = request.model_dump_json().encode()
@@ -47,4 +58,12 @@ async def claim(
         except ValidationError as error:
             raise Unavailable(f"not an answer to a claim: {describe(error)}") from error
 
-    return await patiently(once, f"claim of {command.id}")
+    while True:
+        asked_at = time.monotonic()
+        reply = await patiently(once, f"claim of {command.id}")
+        wait_s = (reply.start_in_ms or reply.again_in_ms) / 1_000
+        if wait_s:
+            await asyncio.sleep(wait_s)
+        late_s = time.monotonic() - asked_at - wait_s
+        if not reply.granted or not (reply.again_in_ms or (reply.paced and late_s > LATE_MAX_S)):
+            return reply

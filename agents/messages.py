@@ -2,8 +2,8 @@
 
 Commands go from a coordinator to an agent, events from an agent to the coordinators,
 submissions from anybody to `HW_TASKS`. Extension attributes are lower-case letters and digits
-only, as CloudEvents wants. A payload over `INLINE_MAX_BYTES` travels as `dataref` (an object in
-the bucket `HW_PAYLOADS`) with `datadigest`, the SHA-256 of its bytes.
+only, as CloudEvents wants. A payload over `INLINE_MAX_BYTES` travels as `dataref` (which
+is in the stream `HW_PAYLOADS`) with `datadigest`, the SHA-256 of its bytes.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ class Command:
     starttoclosems: int = 0  # 0: no limit
     heartbeatms: int = 0  # 0: no heartbeats wanted
     reportstart: bool = False  # whether the agent says when it starts
+    paced: bool = False  # something limits it: it waits for its turn
     dataref: str = ""
     datadigest: str = ""
     data: CommandData | None = None

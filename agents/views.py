@@ -324,13 +324,15 @@ class ClaimRequest(_Model):
 
 class ClaimReply(_Model):
     """`granted` with the epoch to use, or not: then drop the command. It begins `start_in_ms` after
-    the answer came; or is to be asked for again after `again_in_ms`."""
+    the answer came; or is to be asked for again after `again_in_ms`. `paced`: it has a turn, which
+    is lost if it begins too late."""
 
     granted: bool
     epoch: int = 0
     reason: str = ""
     start_in_ms: int = 0
     again_in_ms: int = 0
+    paced: bool = False
 
 
 class SagaRef(_Model):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import typer
 from headway.agents.client import Client
 from headway.agents.errors import HeadwayError
-from headway.agents.views import SubmitReceipt, TaskStatus, TaskView
+from headway.agents.views import PRIORITY, SubmitReceipt, TaskStatus, TaskView
 from headway.cli import output, tables
 from headway.cli.failures import BadInput, exit_code
 from headway.cli.parsing import attributes_from, inputs_from, json_from, manifest_from
@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, PANEL)(submit)
 
 
-def submit(
+def submit(  # noqa: PLR0913, PLR0917  # each is a word of the command
     terminal: Terminal,
     saga: Annotated[str, typer.Argument(help="The saga to run.")],
     input: Annotated[
@@ -47,6 +47,10 @@ def submit(
         str | None,
         typer.Option(metavar="FILE|JSON", help="What the task may do: agents, tools, budgets …"),
     ] = None,
+    priority: Annotated[
+        int,
+        typer.Option(min=0, max=9, help="9 is the most urgent; counts where something is limited."),
+    ] = PRIORITY,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until it ends.")] = False,
 ) -> None:
     """Submit a task, or a file of tasks.
@@ -59,14 +63,27 @@ def submit(
 
         async def submit_it(client: Client) -> SubmitReceipt:
             return await client.submit(
-                saga, value, task=task, attributes=attributes, manifest=bounds
+                saga,
+                value,
+                task=task,
+                attributes=attributes,
+                manifest=bounds,
+                priority=priority,
             )
 
         _submit_one(terminal, submit_it, wait)
     elif input is not None or task is not None or manifest is not None:
         raise BadInput("--file goes neither with an input nor with --task nor with --manifest")
     else:
-        _submit_many(terminal, saga, inputs_from(file), attributes, wait)
+        inputs = inputs_from(file)
+
+        async def submit_all(client: Client) -> list[SubmitReceipt | HeadwayError]:
+            with output.progress("submitted", len(inputs)) as done:
+                return await client.submit_many(
+                    saga, inputs, attributes=attributes, priority=priority, progress=done
+                )
+
+        _submit_many(terminal, submit_all, wait)
 
 
 def _submit_one(
@@ -86,12 +103,10 @@ def _submit_one(
 
 
 def _submit_many(
-    terminal: Terminal, saga: str, inputs: list[Any], attributes: dict[str, str], wait: bool
+    terminal: Terminal,
+    submit_all: Callable[[Client], Awaitable[list[SubmitReceipt | HeadwayError]]],
+    wait: bool,
 ) -> None:
-    async def submit_all(client: Client) -> list[SubmitReceipt | HeadwayError]:
-        with output.progress("submitted", len(inputs)) as done:
-            return await client.submit_many(saga, inputs, attributes=attributes, progress=done)
-
     async def submit_all_and_wait(client: Client) -> list[SubmitReceipt | HeadwayError]:
         answers = await submit_all(client)
         tasks = [answer.task for answer in answers if isinstance(answer, SubmitReceipt)]

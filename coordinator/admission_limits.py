@@ -108,7 +108,7 @@ def _check(request: views.LimitRequest) -> None:
             "the attribute's name has 1 to 64 of A-Z a-z 0-9 _ . and -",
             422,
         )
-    if request.scope != "key" and colon or TOKEN.fullmatch(agent) is None:
+    if (request.scope != "key" and colon) or TOKEN.fullmatch(agent) is None:
         raise Refusal(f"{request.name!r} cannot be the name of an agent or a saga", 422)
     if request.rate is None and request.concurrency is None:
         raise Refusal("a limit needs a rate, a concurrency, or both", 422)

@@ -3,10 +3,10 @@
 Each look: free what ended; be, or become, the one who admits; take the first of the line that have
 room; check against the stored state that each is still wanted; mark them admitted; publish them.
 
-Always holds: only who holds the turn admits, and the statement that admits checks that, so that two
-never count against each other; what is published was marked before, so that a crash between can only
-leave a command that the sweep finds lost; nothing is admitted for an agent that has no instance, so
-that it holds no room from those that have.
+Always holds: only who holds the turn admits, and the statement that admits checks that, so that
+two never count against each other; what is published was marked before, so that a crash between can
+only leave a command that the sweep finds lost; nothing is admitted for an agent that has no
+instance, so that it holds no room from those that have.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from uuid import UUID
 
 import asyncpg
-from headway.coordinator.admission_limits import Declared
+from headway.coordinator.admission_limits import REFRESH_S, Declared
 from headway.coordinator.admission_turns import use_of
 from headway.coordinator.admissions import Admissions, Transport, columns
 from headway.coordinator.commands import Outgoing, command_of
@@ -86,8 +86,11 @@ class AdmissionLoop:
                 await self._admit(turn[0]["now_us"])
                 await self._compare_now_and_then()
         took_s = time.monotonic() - began
+        await self._pause(max(INTERVAL_S if self._declared.active else REFRESH_S, 4 * took_s))
+
+    async def _pause(self, seconds: float) -> None:
         try:
-            async with asyncio.timeout(max(INTERVAL_S, 4 * took_s)):
+            async with asyncio.timeout(seconds):
                 await self._work.wait()
         except TimeoutError:
             return
@@ -174,14 +177,14 @@ class AdmissionLoop:
 
 
 def _candidate(row: asyncpg.Record) -> Candidate:
-    names = ("step", "phase", "attempt", "epoch", "agent")
+    names = ("task_id", "step", "phase", "attempt", "epoch", "agent")
+    named = {"task" if name == "task_id" else name: row[name] for name in names}
     return Candidate(
-        row["task_id"],
-        *(row[name] for name in names),
-        tuple(row["places"]),
-        row["priority"],
-        row["since_us"],
-        row["fresh"],
+        **named,
+        places=tuple(row["places"]),
+        priority=row["priority"],
+        since_us=row["since_us"],
+        fresh=row["fresh"],
     )
 
 

@@ -1,14 +1,14 @@
 """Turns: when an attempt that a worker has in hand may begin.
 
-Of what something limits every attempt asks, the first as well as one that is taken over; its place in
-the token bucket is a row in PostgreSQL, so that all coordinators give from the same one. Questions that
-wait are answered together.
+Every attempt at what something limits asks for one, the first as well as one that is taken over.
+The token buckets are rows in PostgreSQL, so that all coordinators give from the same ones.
+Questions that wait are answered together.
 
-Recoveries of agents without a declared rate pass a bucket of this coordinator's memory, so that after
-everything was killed not all of it begins at once; a few never wait.
+Recoveries of agents without a declared rate pass a bucket in this coordinator's memory, so that
+after everything was killed not all of it begins at once; a few never wait.
 
-Always holds: a turn is committed before it is told; the same question gets the same turn, unless that
-has gone by unused; a turn is told as a span of time from now, so that no two clocks are compared.
+Always holds: a turn is committed before it is told; the same question gets the same turn, unless
+that has gone by unused; a turn is told as a span of time, so that no two clocks are compared.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ class Question(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """How long until the attempt may begin; or, if `again`, until it is to be asked for again."""
+    """How long until the attempt may begin; or, if `again`, until it is to be asked for again.
+    `paced`: that is its turn, and it has no other."""
 
     ms: int = 0
     again: bool = False
+    paced: bool = False
 
 
 class Turns:
@@ -106,7 +108,7 @@ class Turns:
         }
         if not await self._write(read, levels, turns):
             return None
-        return [_answer(each, turns.get(each), now_us) for each in questions]
+        return [_answer(turns.get(each), now_us) for each in questions]
 
     async def _read_levels(
         self, limits: Limits, standings: Sequence[Standing]
@@ -182,9 +184,7 @@ def _row(question: Question, standing: Standing, its: Turn) -> tuple[object, ...
     )
 
 
-def _answer(
-    question: Question, given: tuple[Standing, Turn] | None, now_us: int
-) -> Wait | CoordinatorError:
+def _answer(given: tuple[Standing, Turn] | None, now_us: int) -> Wait | CoordinatorError:
     if given is None:
         return Refusal("there is no such task", 404)
     _, its = given
@@ -192,4 +192,4 @@ def _answer(
         return Refusal("a newer command of this step was given out", 409)
     if its.full:
         return Wait(AGAIN_MS, again=True)
-    return Wait(max(0, -(-(its.at_us - now_us) // 1_000)))
+    return Wait(max(0, -(-(its.at_us - now_us) // 1_000)), paced=True)

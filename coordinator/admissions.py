@@ -1,4 +1,4 @@
-"""Commands that something limits wait in PostgreSQL, and not in the stream, until they are admitted.
+"""Commands that something limits wait in PostgreSQL, not in the stream, until they are admitted.
 
 `Admissions` stands before the bus. What nothing limits goes through at the cost of one look into a
 dictionary. For the rest a row is written instead of a message, and the rows are derived: they hold
@@ -8,13 +8,13 @@ Always holds:
 
 - A command is dispatched (`true`) once its row is committed or its message stored. A crash before
   leaves a dispatch that is in no stream and no row: the sweep finds it, as any that was lost.
-- A row that waits counts as present, so the sweep leaves it alone, however long it waits. An admitted
-  one does not: if a coordinator dies between admitting and publishing, its command is found missing
-  and comes back into the line under a new epoch.
+- A row that waits counts as present, so the sweep leaves it alone, however long it waits. An
+  admitted one does not: if a coordinator dies between admitting and publishing, its command is
+  found missing and comes back into the line under a new epoch.
 - A step has one row. Only a newer command (phase, attempt, epoch) takes its place: what comes late
   from another coordinator changes nothing.
-- A row is released when its attempt is seen to end, whatever ended it. What is overlooked (a crash, a
-  race) is found by comparing rows with the state: a slot is held too long, never too short.
+- A row is released when its attempt is seen to end, whatever ended it. What is overlooked (a crash,
+  a race) is found by comparing rows with the state: a slot is held too long, never too short.
 - Compensations are admitted as all others, before all others.
 """
 

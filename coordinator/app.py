@@ -26,6 +26,7 @@ from headway.agents.news import is_settled, news_of
 from headway.agents.pull import Pull
 from headway.agents.reading import Health
 from headway.coordinator.access import Access
+from headway.coordinator.admission import Admission
 from headway.coordinator.api import Api
 from headway.coordinator.asking import asking
 from headway.coordinator.batches import Batches
@@ -95,6 +96,7 @@ class Coordinator:
         if connection is None:
             return
         self._wire_up(connection)
+        await self._until_up("PostgreSQL", self._admission.begin, stop)
         await self._until_up("JetStream", self._housekeeping.begin, stop)
         deciding = asyncio.create_task(self._batches.run())
         loops = [asyncio.create_task(loop) for loop in self._loops()]
@@ -117,11 +119,13 @@ class Coordinator:
         wire, put, store, roll = connection.wire, self._intake.put, self._store, self._roll
         bus = Bus(connection, self._command_keys.sign)
         self._topology = topology = Topology(connection, self._settings.replicas)
-        sweep = Sweep(store, topology, put, now_ms, self._rng)
+        self._admission = admission = Admission(self.id, store, bus, topology, roll, self._rng)
+        commands = admission.commands
+        sweep = Sweep(store, commands, put, now_ms, self._rng)
         settled = Settled(lambda task: news_of(wire, task, is_settled))
         check = InputCheck().check
         family = Family(self._tell, now_ms)
-        engine = Engine(store, store.sagas, bus, settled, family, check, sweep.suspect, put)
+        engine = Engine(store, store.sagas, commands, settled, family, check, sweep.suspect, put)
         self._batches = Batches(self._intake, engine, self._freed)
         self._ask = asking(self._batches.ask)
         inlets = Inlets(bus, put, wire.publish, now_ms, self._rng, self._tokens)
@@ -138,6 +142,7 @@ class Coordinator:
             self._guard,
             self._jitter,
             self._command_keys,
+            admission,
         )
         access = Access(self._tokens, store.owner_of)
         offer = access.guarded(services(parts, self._health))
@@ -158,6 +163,7 @@ class Coordinator:
         return [
             *(pull.run() for pull in self._pulls),
             self._isolation.run(),
+            self._forever("admission", self._admission.step, 0.0),
             self._forever("sweep", look.sweep, SWEEP_INTERVAL_S),
             self._forever("streams", look.tend_streams, TEND_INTERVAL_S),
             self._forever("agents", look.tend_agents, TEND_INTERVAL_S),

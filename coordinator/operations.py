@@ -17,11 +17,13 @@ from headway.agents.errors import Unavailable
 from headway.agents.identity import new_task_id
 from headway.agents.payloads import PayloadLost
 from headway.agents.subjects import TOKEN
-from headway.coordinator import submissions
-from headway.coordinator.asking import Ask, accepted
+from headway.coordinator import asking, submissions
+from headway.coordinator.admission_turns import Wait
+from headway.coordinator.asking import accepted
 from headway.coordinator.caller import Caller
 from headway.coordinator.errors import BusUnavailable, Refusal, StoreUnavailable
 from headway.coordinator.intake import Answer
+from headway.coordinator.pacing import Ask
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import NewTask
 from headway.coordinator.serving import Serve, typed_by
@@ -42,16 +44,23 @@ class FetchPayload(Protocol):
     async def __call__(self, ref: str, digest: str) -> bytes: ...
 
 
+class TakeTurn(Protocol):
+    """When an attempt of `agent` may begin; Refusal if a newer command of its step waits."""
+
+    async def __call__(self, agent: str, ask: Ask, *, recovery: bool) -> Wait: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What task operations need."""
 
-    ask: Ask
+    ask: asking.Ask
     unread: Unread
     fetch_payload: FetchPayload
     roll: Roll
     clock: Callable[[], int]
     jitter: Callable[[], float]
+    turn: TakeTurn
 
 
 class TaskOperations:
@@ -92,8 +101,29 @@ class TaskOperations:
         return views.SubmitManyReply(outcomes=outcomes)
 
     async def claim(self, request: views.ClaimRequest, caller: Caller) -> views.ClaimReply:
-        """Grant a command, unless an answer of its task is waiting to be handled: then ask
-        again, for it may be this command's."""
+        """Grant a command, and tell when it may begin; of a first delivery, only that. Ask again
+        while an answer of its task is waiting to be handled: it may be this command's."""
+        reply = views.ClaimReply(granted=True, epoch=request.epoch)
+        if not request.first:
+            reply = await self._claimed(request, caller)
+        if not reply.granted:
+            return reply
+        asked = f"{request.epoch}/{request.delivery}/{request.worker}"
+        place = (request.task, request.step, request.phase, request.attempt, request.epoch)
+        try:
+            wait = await self._around.turn(
+                caller.agent, Ask(*place, asked), recovery=not request.first
+            )
+        except Refusal as refusal:
+            return views.ClaimReply(granted=False, reason=refusal.reason)
+        return reply.model_copy(
+            update={
+                "again_in_ms" if wait.again else "start_in_ms": wait.ms,
+                "paced": wait.paced,
+            }
+        )
+
+    async def _claimed(self, request: views.ClaimRequest, caller: Caller) -> views.ClaimReply:
         if await self._around.unread([request.task]):
             raise BusUnavailable("an event of this task is about to be handled; ask again")
         happened = i.ClaimAsked(

@@ -15,7 +15,6 @@ from headway.sagas.definition import Definition
 from headway.sagas.events import Event
 from headway.sagas.task import Task
 
-
 NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 
 

@@ -52,6 +52,11 @@ NEEDS: Mapping[str, Need] = {
     "saga.get": Need(VIEW),
     "saga.list": Need(VIEW),
     "agents": Need(VIEW),
+    "agents.pause": Need(OPERATE),
+    "agents.resume": Need(OPERATE),
+    "limits.list": Need(VIEW),
+    "limits.set": Need(OPERATE),
+    "limits.remove": Need(OPERATE),
     "gate.decide": Need(OPERATE),
     "gate.redeem": Need(SUBMIT),  # by whoever was handed a gate token
     "gate.keys": Need(""),

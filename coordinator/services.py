@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from headway.agents.connection import Connection
+from headway.coordinator.admission import Admission
 from headway.coordinator.asking import Ask
 from headway.coordinator.audits import Audits
 from headway.coordinator.bus import Bus
@@ -46,6 +47,7 @@ class Parts:
     hold: Hold
     jitter: Callable[[], float]
     command_keys: CommandKeys
+    admission: Admission
 
 
 def services(parts: Parts, health: Serve) -> Offer:
@@ -53,7 +55,13 @@ def services(parts: Parts, health: Serve) -> Offer:
     store, roll, wire = parts.store, parts.roll, parts.connection.wire
     gates = Gates(store, Signing(store, now_ms), wire, now_ms)
     around = Surroundings(
-        parts.ask, parts.topology.unread, parts.bus.fetch_payload, roll, now_ms, parts.jitter
+        parts.ask,
+        parts.topology.unread,
+        parts.bus.fetch_payload,
+        roll,
+        now_ms,
+        parts.jitter,
+        parts.admission.turns.take,
     )
     lookups = Lookups(store, parts.settled, roll, now_ms)
     by_people = Interventions(parts.ask, gates.decide, _reading(store), lookups.show, now_ms)
@@ -70,6 +78,7 @@ def services(parts: Parts, health: Serve) -> Offer:
         **gates.operations(),
         **documents.operations(),
         **Audits(store).operations(),
+        **parts.admission.operations(),
         "health": health,
     }
     agents = {

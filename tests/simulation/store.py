@@ -20,6 +20,7 @@ from simulation import (  # noqa: F401 - each names its statements
     store_documents,
     store_gates,
     store_journals,
+    store_limits,
     store_peers,
     store_tasks,
     store_tokens,
