@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from base64 import b64decode
+from typing import Any, NamedTuple
 
 import nats.errors
 import orjson
@@ -50,6 +51,26 @@ async def last_sequence(wire: Wire, stream: str, subject: str) -> int | None:
         raise
     sequence: int = answer["message"]["seq"]
     return sequence
+
+
+class Stored(NamedTuple):
+    """A message as a stream has it."""
+
+    sequence: int
+    subject: str
+    body: bytes
+
+
+async def next_message(wire: Wire, stream: str, subjects: str, first: int) -> Stored | None:
+    """The first message from sequence `first` on whose subject matches; None if there is none."""
+    try:
+        request = {"seq": first, "next_by_subj": subjects}
+        message = (await ask(wire, f"STREAM.MSG.GET.{stream}", request))["message"]
+    except JetStreamError as error:
+        if error.code == MESSAGE_NOT_FOUND:
+            return None
+        raise
+    return Stored(message["seq"], message["subject"], b64decode(message.get("data", "")))
 
 
 async def remove(wire: Wire, stream: str, subject: str) -> int | None:

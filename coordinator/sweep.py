@@ -112,7 +112,7 @@ class Sweep:
             self._put(Item(parent, missed, nobody_waits))
         for task, sent in await self._lost(checks):
             self.republished += 1
-            lost = i.DispatchLost(now, sent.step, sent.phase, sent.attempt, sent.epoch)
+            lost = i.DispatchLost(now, sent.step, sent.phase, sent.attempt, sent.epoch, fenced=True)
             self._put(Item(task.id, lost, nobody_waits))
         await self._timers.postpone(timers)
 

@@ -20,10 +20,12 @@ from headway.coordinator.jetstream import (
     JetStreamError,
     ask,
     last_sequence,
+    next_message,
 )
 
 LISTED_ONE_BY_ONE_MAX = 16  # looked up alone; more are first looked for in a listing of the stream
 LOOKED_UP_AT_ONCE = 64
+WALKERS = 8  # how many walk a share of a stream's sequences each, side by side
 
 
 class Topology:
@@ -85,6 +87,22 @@ class Topology:
         info = await ask(self._wire, f"CONSUMER.INFO.{subjects.COMMANDS_STREAM}.{agent}")
         return info["num_pending"], info["num_ack_pending"]
 
+    async def delivered(self, agent: str) -> int:
+        """The last sequence that was given to any worker of an agent."""
+        info = await ask(self._wire, f"CONSUMER.INFO.{subjects.COMMANDS_STREAM}.{agent}")
+        sequence: int = info["delivered"]["stream_seq"]
+        return sequence
+
+    async def unanswered(self, agent: str, upto: int) -> list[tuple[str, bytes]]:
+        """An agent's commands up to a sequence that it got and did not answer: subject and body."""
+        floor = await self._ack_floor(agent)
+        share = max(1, -(-(upto - floor) // WALKERS))
+        walks = (
+            self._walk(subjects.commands_of_agent(agent), first, min(first + share - 1, upto))
+            for first in range(floor + 1, upto + 1, share)
+        )
+        return [each for walked in await asyncio.gather(*walks) for each in walked]
+
     async def outstanding(self, commands: Sequence[str]) -> set[str]:
         """Which of these subjects hold a command that is queued or worked on.
 
@@ -128,6 +146,17 @@ class Topology:
             return 0
         floor: int = info["ack_floor"]["stream_seq"]
         return floor
+
+    async def _walk(self, wanted: str, first: int, last: int) -> list[tuple[str, bytes]]:
+        """The commands from one sequence to another whose subject matches."""
+        found: list[tuple[str, bytes]] = []
+        while first <= last:
+            message = await next_message(self._wire, subjects.COMMANDS_STREAM, wanted, first)
+            if message is None or message.sequence > last:
+                break
+            found.append((message.subject, message.body))
+            first = message.sequence + 1
+        return found
 
     async def _listed(self, stream: str, wanted: str) -> set[str]:
         """All subjects of a stream that match and hold a message."""

@@ -187,7 +187,14 @@ def dispatch_lost(progress: Progress, happened: i.DispatchLost) -> None:
         time_out(progress, step.name, "delivery_limit", happened.at, jitter=0.0)
         return
     progress.record(
-        e.AttemptRepublished(happened.at, step.name, state.phase, state.attempt, state.epoch + 1)
+        e.AttemptRepublished(
+            happened.at,
+            step.name,
+            state.phase,
+            state.attempt,
+            state.epoch + 1,
+            happened.fenced,
+        )
     )
 
 

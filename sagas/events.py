@@ -63,13 +63,17 @@ class AttemptClaimed:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRepublished:
-    """The command was lost and is published again, under a new epoch."""
+    """The command was lost and is published again, under a new epoch.
+
+    If `fenced`, a copy of the former publication that turns up late is not granted to anybody.
+    """
 
     at: int
     step: str
     phase: Phase
     attempt: int
     epoch: int
+    fenced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

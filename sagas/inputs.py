@@ -111,13 +111,15 @@ class ClaimAsked:
 
 @dataclass(frozen=True, slots=True)
 class DispatchLost:
-    """The command of an outstanding attempt is in no stream any more, nor is its answer."""
+    """The command of an outstanding attempt is in no stream any more, nor is its answer; or it was
+    with a worker that is gone. If `fenced`, what is left of it is void from now on."""
 
     at: int
     step: str
     phase: Phase
     attempt: int
     epoch: int
+    fenced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

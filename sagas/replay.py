@@ -117,6 +117,7 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
                 heartbeat_at=0,
                 waits=False,
                 uncertain=state.uncertain or event.phase is Phase.ACTION,
+                claim=Claim(event.epoch, 0, "") if event.fenced else state.claim,
             )
         case e.StepCompleted():
             return _completed(state, event.result)

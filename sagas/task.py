@@ -98,7 +98,8 @@ class StepState(NamedTuple):
             output was not accepted.
         progress: what its handler said last of how far it is.
         waits: its handler waits for a person, so that `start_to_close` does not run.
-        claims, claim: how often the attempt was claimed, and by whom last.
+        claims, claim: how often the attempt was claimed, and by whom last; by nobody yet, but only
+            that publication can be, if its worker is empty.
     """
 
     status: StepStatus = StepStatus.WAITING
