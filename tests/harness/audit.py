@@ -18,11 +18,38 @@ SETTLED = {str(status) for status in (*ENDED, *PARKED)}
 
 
 async def audit(postgres_url: str) -> Counter[str]:
-    """Check every task, and count them by status.
+    """Check every task, and count them by status: each is ended or parked, and `fold_all` finds
+    nothing wrong."""
+    statuses, wrong = await _folded(postgres_url)
+    unsettled = {status: count for status, count in statuses.items() if status not in SETTLED}
+    assert unsettled == {}, "\n".join(await _unsettled(postgres_url))
+    assert wrong == [], "\n".join(wrong[:20])
+    return statuses
 
-    Each is ended or parked; its history has no gap; the fold of its history is what is stored;
-    nothing is wrong with that state.
-    """
+
+async def fold_all(postgres_url: str) -> list[str]:
+    """What is wrong with any task, ended or not: its history has a gap, folds to another state
+    than the stored one, or nobody could be in that state."""
+    return (await _folded(postgres_url))[1]
+
+
+async def _unsettled(postgres_url: str) -> list[str]:
+    connection = await asyncpg.connect(postgres_url)
+    try:
+        rows = await connection.fetch(
+            "SELECT id, status, version, state FROM headway.tasks"
+            " WHERE NOT status = ANY($1::text[]) LIMIT 20",
+            sorted(SETTLED),
+        )
+    finally:
+        await connection.close()
+    return [
+        f"task {row['id']}: is {row['status']} at version {row['version']}: {row['state']}"
+        for row in rows
+    ]
+
+
+async def _folded(postgres_url: str) -> tuple[Counter[str], list[str]]:
     connection = await asyncpg.connect(postgres_url)
     try:
         definitions = {
@@ -45,14 +72,11 @@ async def audit(postgres_url: str) -> Counter[str]:
         for row in tasks
         for what in _wrong(row, histories[row["id"]], definitions[row["saga"], row["saga_version"]])
     ]
-    assert wrong == [], "\n".join(wrong[:20])
-    return Counter(row["status"] for row in tasks)
+    return Counter(row["status"] for row in tasks), wrong
 
 
 def _wrong(row: Any, history: list[Any], definition: Definition) -> list[str]:
     found = []
-    if row["status"] not in SETTLED:
-        found.append(f"is {row['status']} at version {row['version']}: {row['state']}")
     if [event["version"] for event in history] != list(range(1, row["version"] + 1)):
         found.append(f"its history of {len(history)} has a gap below version {row['version']}")
     stored = codec.decode_task(row["status"], row["version"], row["state"])
