@@ -11,8 +11,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from cluster.nodes import NODES
-from cluster.system import ClusterSystem
+from cluster.nodes import NODES, Cluster
+from cluster.system import LoadedSystem
 from headway.agents.subjects import COMMANDS_STREAM, EVENTS_STREAM, TASKS_STREAM
 
 STREAMS = (TASKS_STREAM, COMMANDS_STREAM, EVENTS_STREAM)
@@ -27,71 +27,86 @@ class Measured:
     gap_s: float
 
 
-async def leader_killed(system: ClusterSystem, rng: random.Random, look: Look) -> Measured:
+@dataclass
+class Site:
+    """Where a round takes place."""
+
+    cluster: Cluster
+    system: LoadedSystem
+    rng: random.Random
+
+    async def leader(self) -> str:
+        """The node that leads one of the streams."""
+        connection = self.system.client.connection
+        return await self.cluster.leader(connection, self.rng.choice(STREAMS))
+
+    async def whole(self) -> None:
+        await self.cluster.whole(self.system.client.connection)
+
+    def measured(self, went_on_s: float, struck_at: float) -> Measured:
+        return Measured(went_on_s, self.system.longest_gap(struck_at))
+
+
+async def leader_killed(site: Site, look: Look) -> Measured:
     """The leader of a stream is killed, and started again."""
-    node = await system.cluster.leader(system.client.connection, rng.choice(STREAMS))
-    struck_at = time.time()
-    await system.cluster.kill(node)
-    went_on_s = await system.goes_on()
-    await look(node)
-    await system.cluster.start_node(node)
-    await system.cluster.whole(system.client.connection)
-    return Measured(went_on_s, system.longest_gap(struck_at))
+    return await _killed(site, look, await site.leader())
 
 
-async def meta_leader_killed(system: ClusterSystem, rng: random.Random, look: Look) -> Measured:
+async def meta_leader_killed(site: Site, look: Look) -> Measured:
     """The leader of JetStream itself is killed, and started again."""
-    node = await system.cluster.meta_leader()
+    return await _killed(site, look, await site.cluster.meta_leader())
+
+
+async def _killed(site: Site, look: Look, node: str) -> Measured:
     struck_at = time.time()
-    await system.cluster.kill(node)
-    went_on_s = await system.goes_on()
+    await site.cluster.kill(node)
+    went_on_s = await site.system.goes_on()
     await look(node)
-    await system.cluster.start_node(node)
-    await system.cluster.whole(system.client.connection)
-    return Measured(went_on_s, system.longest_gap(struck_at))
+    await site.cluster.start_node(node)
+    await site.whole()
+    return site.measured(went_on_s, struck_at)
 
 
-async def node_cut_off(system: ClusterSystem, rng: random.Random, look: Look) -> Measured:
+async def node_cut_off(site: Site, look: Look) -> Measured:
     """A stream's leader still serves its clients and hears nothing from the other nodes."""
-    node = await system.cluster.leader(system.client.connection, rng.choice(STREAMS))
+    node = await site.leader()
     struck_at = time.time()
-    system.cluster.routes.cut_off(node)
+    site.cluster.routes.cut_off(node)
     try:
-        went_on_s = await system.goes_on()
+        went_on_s = await site.system.goes_on()
         await look(node)
     finally:
-        system.cluster.routes.heal()
-    await system.cluster.whole(system.client.connection)
-    return Measured(went_on_s, system.longest_gap(struck_at))
+        site.cluster.routes.heal()
+    await site.whole()
+    return site.measured(went_on_s, struck_at)
 
 
-async def rolling_restart(system: ClusterSystem, rng: random.Random, look: Look) -> Measured:
+async def rolling_restart(site: Site, look: Look) -> Measured:
     """Each node is stopped in order, and started again, once the one before it is back."""
     struck_at = time.time()
     slowest_s = 0.0
     for node in NODES:
-        await system.cluster.stop(node)
-        await system.cluster.start_node(node)
-        slowest_s = max(slowest_s, await system.goes_on())
-        await system.cluster.whole(system.client.connection)
-    await look("")
-    return Measured(slowest_s, system.longest_gap(struck_at))
+        await site.cluster.stop(node)
+        await site.cluster.start_node(node)
+        slowest_s = max(slowest_s, await site.system.goes_on())
+        await site.whole()
+    return site.measured(slowest_s, struck_at)
 
 
-async def store_deleted(system: ClusterSystem, rng: random.Random, look: Look) -> Measured:
+async def store_deleted(site: Site, look: Look) -> Measured:
     """A node is killed, loses all that it stored, and comes back empty."""
-    node = await system.cluster.leader(system.client.connection, rng.choice(STREAMS))
+    node = await site.leader()
     struck_at = time.time()
-    await system.cluster.kill(node)
-    system.cluster.delete_store(node)
-    await system.cluster.start_node(node)
-    went_on_s = await system.goes_on()
+    await site.cluster.kill(node)
+    site.cluster.delete_store(node)
+    await site.cluster.start_node(node)
+    went_on_s = await site.system.goes_on()
     await look(node)
-    await system.cluster.whole(system.client.connection)
-    return Measured(went_on_s, system.longest_gap(struck_at))
+    await site.whole()
+    return site.measured(went_on_s, struck_at)
 
 
-ROUNDS = {
+ROUNDS: dict[str, Callable[[Site, Look], Awaitable[Measured]]] = {
     "a stream's leader killed": leader_killed,
     "the meta leader killed": meta_leader_killed,
     "a node cut off": node_cut_off,

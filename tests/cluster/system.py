@@ -1,4 +1,4 @@
-"""A whole system on the cluster, under load: two coordinators and three agents as processes.
+"""A whole system under load: two coordinators and three agents as processes.
 
 Tasks are submitted all the time; the downstream's own log says what came of each.
 """
@@ -15,7 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
-from cluster.nodes import NODES, Cluster
 from harness.actors import Actor, Actors
 from harness.audit import audit
 from harness.coordination import registered
@@ -80,9 +79,12 @@ class Verdict:
 
 
 @dataclass
-class ClusterSystem:
-    cluster: Cluster
+class LoadedSystem:
+    """Always holds: what `load` was told is accepted is what the audit asks for."""
+
+    nats_url: str
     postgres_url: str
+    replicas: int
     client: Client
     downstream: Downstream
     actors: Actors
@@ -91,16 +93,16 @@ class ClusterSystem:
     async def coordinator(self) -> Actor:
         return await self.actors.start(
             "coordinator_process",
-            HEADWAY_NATS_URL=self.cluster.url,
+            HEADWAY_NATS_URL=self.nats_url,
             HEADWAY_POSTGRES_URL=self.postgres_url,
-            HEADWAY_REPLICAS=str(len(NODES)),
+            HEADWAY_REPLICAS=str(self.replicas),
         )
 
     async def agent(self) -> Actor:
         return await self.actors.start(
             "agent_process",
             *("--downstream", str(self.downstream.path)),
-            HEADWAY_NATS_URL=self.cluster.url,
+            HEADWAY_NATS_URL=self.nats_url,
         )
 
     async def goes_on(self, within_s: float = SETTLE_S) -> float:
@@ -152,13 +154,16 @@ def _explained(effects: Counter[str]) -> bool:
 
 
 @asynccontextmanager
-async def system_on(
-    cluster: Cluster, postgres_url: str, folder: Path
-) -> AsyncIterator[ClusterSystem]:
+async def loaded_system(
+    nats_url: str, postgres_url: str, folder: Path, *, replicas: int = 1
+) -> AsyncIterator[LoadedSystem]:
+    """Two coordinators and three agents on these servers; no load yet."""
     downstream, actors = Downstream(folder / "downstream.sqlite"), Actors(folder)
     try:
-        async with await Client.connect(cluster.url) as client:
-            system = ClusterSystem(cluster, postgres_url, client, downstream, actors, Load(client))
+        async with await Client.connect(nats_url) as client:
+            system = LoadedSystem(
+                nats_url, postgres_url, replicas, client, downstream, actors, Load(client)
+            )
             for _ in range(2):
                 await system.coordinator()
             await registered(client, linear())
