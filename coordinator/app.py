@@ -51,6 +51,8 @@ from headway.coordinator.store import Store
 from headway.coordinator.sweep import Sweep
 from headway.coordinator.tokens import Tokens
 from headway.coordinator.topology import Topology
+from headway.coordinator.vigil import Vigil
+from headway.coordinator.watch import WATCH_INTERVAL_S
 from headway.sagas.inputs import Guarded, Input
 
 _LOG = logging.getLogger(__name__)
@@ -98,11 +100,13 @@ class Coordinator:
         self._wire_up(connection)
         await self._until_up("PostgreSQL", self._admission.begin, stop)
         await self._until_up("JetStream", self._housekeeping.begin, stop)
+        await self._vigil.begin()
         deciding = asyncio.create_task(self._batches.run())
         loops = [asyncio.create_task(loop) for loop in self._loops()]
         try:
             await connection.wire.subscribe(subjects.PRESENCE, self._roll.hear)
             await self._api.start()
+            await self._until_up("JetStream", self._vigil.succession.begin, stop)
             _LOG.info("coordinator %s serves", self.id)
             await stop.wait()
         finally:
@@ -128,7 +132,8 @@ class Coordinator:
         engine = Engine(store, store.sagas, commands, settled, family, check, sweep.suspect, put)
         self._batches = Batches(self._intake, engine, self._freed)
         self._ask = asking(self._batches.ask)
-        inlets = Inlets(bus, put, wire.publish, now_ms, self._rng, self._tokens)
+        self._vigil = vigil = Vigil(self.id, wire, store, topology, sweep, roll, put)
+        inlets = Inlets(bus, put, vigil.held.acknowledge, now_ms, self._rng, self._tokens)
         catalogue = Catalogue(store, topology, roll, now_ms)
         parts = Parts(
             connection,
@@ -151,7 +156,13 @@ class Coordinator:
         wire.on_reconnect(self._housekeeping.nats_was_away)
         self._isolation = Isolation(connection, f"STREAM.INFO.{subjects.EVENTS_STREAM}")
         self._pulls = [
-            Pull(wire, stream, subjects.COORDINATOR, on_delivery, self._batches.room)
+            Pull(
+                wire,
+                stream,
+                subjects.COORDINATOR,
+                vigil.held.taking(stream, on_delivery),
+                self._batches.room,
+            )
             for stream, on_delivery in (
                 (subjects.TASKS_STREAM, inlets.on_task),
                 (subjects.EVENTS_STREAM, inlets.on_event),
@@ -168,6 +179,8 @@ class Coordinator:
             self._forever("streams", look.tend_streams, TEND_INTERVAL_S),
             self._forever("agents", look.tend_agents, TEND_INTERVAL_S),
             self._forever("peers", look.tend_peers, TEND_INTERVAL_S),
+            self._forever("lost workers", self._vigil.watch.agents, WATCH_INTERVAL_S),
+            self._forever("lost coordinators", self._vigil.watch.peers, WATCH_INTERVAL_S),
             self._forever("partitions", look.tend_partitions, PARTITIONS_INTERVAL_S),
         ]
 
@@ -178,6 +191,7 @@ class Coordinator:
                 await self._batches.drain()
                 await self._api.stop()
                 await self._housekeeping.leave()
+                await self._vigil.end()
         except (CoordinatorError, TimeoutError) as error:
             _LOG.info("left without saying goodbye: %s", error or "out of time")
         finally:

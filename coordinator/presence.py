@@ -34,6 +34,10 @@ class Roll:
         elif key in self._heard or len(self._heard) < INSTANCES_MAX:
             self._heard[key] = (said, self._monotonic())
 
+    def agents(self) -> list[str]:
+        """The agents of which an instance was heard of lately."""
+        return list(self.instances())
+
     def instances(self) -> dict[str, list[Presence]]:
         """The live instances, by agent."""
         oldest = self._monotonic() - PRESENCE_LAPSE_S

@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 from headway.agents import subjects
 from headway.agents.pull import NAK
 from headway.agents.wire import Wire
+from headway.coordinator.held import message_name
 from headway.coordinator.jetstream import ask
 from headway.coordinator.rollcall import RollCall
 from headway.coordinator.store import Store
@@ -41,21 +41,32 @@ class Succession:
         self._roll_call = roll_call
         self._look_over = look_over
 
-    async def succeed(self, lost: Sequence[str]) -> None:
-        """Take over from these coordinators, and from any that was gone before we looked."""
-        if lost:
-            _LOG.warning("%d coordinators are gone; taking over what they had", len(lost))
+    async def begin(self) -> None:
+        """Take over from whoever was there before us and is gone."""
         self.ask_again()
         await self._give_back()
-        for name in lost:
-            with suppress(ValueError):  # not a coordinator of ours
-                await self._store.fetch("leave", UUID(name))
-        await self._look_over(LOOK_AHEAD_MS)
+
+    async def succeed(self, lost: Sequence[str]) -> None:
+        """Take over from these coordinators, but for those that left in order or that a peer takes
+        over from."""
+        self.ask_again()
+        ours = [name for name in lost if await self._forget(name)]
+        if ours:
+            _LOG.warning("%d coordinators are gone; taking over what they had", len(ours))
+            await self._give_back()
+            await self._look_over(LOOK_AHEAD_MS)
 
     def ask_again(self) -> None:
         """Tell clients and agents that what they asked may have been lost, or can be done now."""
         if self._wire.connected:
             self._wire.publish(subjects.ASK_AGAIN, b"")
+
+    async def _forget(self, name: str) -> bool:
+        """Strike a coordinator off; false if that was done."""
+        try:
+            return bool(await self._store.fetch("leave", UUID(name)))
+        except ValueError:  # not a coordinator of ours
+            return False
 
     async def _give_back(self) -> None:
         """Have all events and submissions that no coordinator has given to one again."""
@@ -66,11 +77,6 @@ class Succession:
             for number in _pending(info):
                 if message_name(stream, number) not in held:
                     self._wire.publish(_acknowledgement(stream, number, info), NAK)
-
-
-def message_name(stream: str, sequence: int) -> str:
-    """How a coordinator calls a message that it holds."""
-    return f"{stream} {sequence}"
 
 
 def _pending(info: dict[str, Any]) -> range:

@@ -19,7 +19,7 @@ from headway.coordinator.rescue import ON_THE_WAY_S
 
 _LOG = logging.getLogger(__name__)
 
-WATCH_INTERVAL_S = 0.15
+WATCH_INTERVAL_S = 0.1
 LOOKS_PER_S_MAX = 500  # of one coordinator, however many agents there are
 WORKER_LOST_AFTER_S = 0.5  # one whose connection was cut for 0.3 s is back by then
 PEER_LOST_AFTER_S = 0.2  # less: what two coordinators do twice changes nothing

@@ -224,7 +224,8 @@ WHERE seen_at < clock_timestamp() - make_interval(secs => $1::bigint / 1000.0)
 RETURNING id;
 
 -- name: leave
-DELETE FROM headway.coordinators WHERE id = $1::uuid;
+-- Forget coordinator $1: it leaves in order, or is gone; whoever gets the row takes over from it.
+DELETE FROM headway.coordinators WHERE id = $1::uuid RETURNING id;
 
 -- name: ensure_partitions
 SELECT headway.ensure_history_partitions(to_timestamp($1::bigint / 1000.0), 2) AS made;
