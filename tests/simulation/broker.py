@@ -317,7 +317,9 @@ class Broker:
         return {"streams": names, "total": len(names), "offset": 0, "limit": 1024}
 
     def _stream_delete(self, words: list[str], _request: dict[str, Any]) -> dict[str, Any]:
-        del self.streams[self._found(words[0]).name]
+        stream = self.streams.pop(self._found(words[0]).name)
+        for consumer in stream.consumers.values():
+            self.consumers.end(consumer)
         return {"success": True}
 
     def _stream_purge(self, words: list[str], request: dict[str, Any]) -> dict[str, Any]:
@@ -349,6 +351,8 @@ class Broker:
 
     def _message_delete(self, words: list[str], request: dict[str, Any]) -> dict[str, Any]:
         stream = self._found(words[0])
+        if request["seq"] > stream.last_seq:
+            raise Refused(500, 10057, "no message found")
         if not stream.remove(request["seq"]):
             raise Refused(404, 10043, f"sequence {request['seq']} not found")
         self._told("deleted", stream.name, request["seq"])
@@ -400,7 +404,7 @@ class Broker:
     def _consumer_delete(self, words: list[str], _request: dict[str, Any]) -> dict[str, Any]:
         stream, consumer = self._consumer(words)
         del stream.consumers[consumer.name]
-        consumer.timer_at = float("inf")
+        self.consumers.end(consumer)
         return {"success": True}
 
     def _consumer_pause(self, words: list[str], request: dict[str, Any]) -> dict[str, Any]:

@@ -191,8 +191,7 @@ class SimulatedClient:
             self._write()
         self.is_closed, self.is_connected = True, False
         if self.line is not None:
-            # What was written before a close still arrives.
-            self._timeline.after(0.05, self.line.cut)
+            self.line.close()
         self.line = None
 
     def jetstream(self, **options: Any) -> JetStreamContext:

@@ -62,6 +62,13 @@ class Consumers:
         consumer.pulls.clear()
         consumer.pulls.extend(kept)
 
+    def end(self, consumer: Consumer) -> None:
+        """A consumer is deleted: whoever waits is told so."""
+        consumer.timer_at = float("inf")
+        while consumer.pulls:
+            pull = consumer.pulls.popleft()
+            self._say(pull.line, pull.inbox, "409 Consumer Deleted")
+
     def serve(self, stream: Stream, consumer: Consumer) -> None:
         """Give out what there is to those who asked, the oldest request first."""
         now = self._timeline.now

@@ -89,6 +89,10 @@ class Line:
             self._down_at = self._next(self._down_at)
             self._timeline.at(self._down_at, self._pong_at_client)
 
+    def close(self) -> None:
+        """As by the client: after all that it has written."""
+        self._timeline.at(self._next(self._up_at), self.cut)
+
     def cut(self, server_notices_s: float = 0.0, client_notices_s: float = 0.0) -> None:
         """Break it; each end notices in its own time."""
         if not self.alive:
