@@ -90,7 +90,7 @@ class Submissions(Api):
             "id": task,
             "type": TASK_EVENT,
             "source": SOURCE,
-            "priority": priority,
+            **_urgency(priority),
             **await self._carried(task, body, "data"),
         }
         message = [(subject, orjson.dumps(cloud_event))]
@@ -190,7 +190,7 @@ class Submissions(Api):
     ) -> dict[str, Any]:
         carried = await self._carried(task, body, "input")
         named = {"saga": saga, "task": task, "attributes": attributes or {}}
-        return {**named, "priority": priority, **carried}
+        return {**named, **_urgency(priority), **carried}
 
     async def publish_many(
         self, saga: str, inputs: Iterable[Any], *, progress: Progress | None = None
@@ -231,6 +231,11 @@ async def _many(
         for _ in range(AT_ONCE):
             lanes.create_task(lane())
     return [outcomes[number] for number in range(len(outcomes))]
+
+
+def _urgency(priority: int) -> dict[str, int]:
+    """What a message says of the priority: nothing, if it is the one that is taken then."""
+    return {} if priority == PRIORITY else {"priority": priority}
 
 
 def _encode(input: Any) -> bytes:
