@@ -53,7 +53,7 @@ from headway.agents.errors import (
 )
 from headway.agents.messages import describe
 from headway.agents.patience import patiently
-from headway.agents.subjects import agent_subject
+from headway.agents.subjects import agent_subject, payloads_by
 from pydantic import BaseModel, ValidationError
 
 TRY_TIMEOUT_S = 5.0
@@ -118,11 +118,12 @@ class Coordinated:
         return await self._ask("journal.append", request, JournalAppended)
 
     async def put(self, body: bytes) -> tuple[str, str]:
-        put = partial(payloads.put, self._connection.nc, str(self._task), body)
+        space, task = payloads_by(self._agent), str(self._task)
+        put = partial(payloads.put, self._connection.wire, space, task, body)
         return await patiently(put, f"payload of {self._what}")
 
     async def get(self, reference: str, digest: str) -> bytes:
-        get = partial(payloads.get, self._connection.nc, reference, digest)
+        get = partial(payloads.get, self._connection.wire, reference, digest)
         return await patiently(get, f"payload of {self._what}")
 
     async def _ask(self, operation: str, request: BaseModel, reply: type[M]) -> M:
@@ -136,7 +137,8 @@ class Coordinated:
             except ValidationError as error:
                 raise Unavailable(f"not an answer to {operation}: {describe(error)}") from error
 
-        return await patiently(once, f"{operation} of {self._what}")
+        pause = self._connection.wire.again.pause
+        return await patiently(once, f"{operation} of {self._what}", pause=pause)
 
 
 @dataclass(slots=True)

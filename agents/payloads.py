@@ -1,88 +1,129 @@
-"""Claim check: payloads too large to travel in a message, in the object bucket HW_PAYLOADS.
+"""Claim check: payloads too large to travel in a message, in the stream HW_PAYLOADS.
 
-An object's name holds the digest of its bytes, so putting the same bytes twice is harmless,
-and every read is checked. Written and read as any NATS object store would, but chunk by chunk
-with requests: no consumer is made and nothing is left behind when a server goes away.
+A reference is a subject: `<space>.<task>.<digest>.<parts>`. The parts are kept under it, each with
+one more token, its number from 0. Whoever may write in a space, and whoever may read there, is for
+the server to enforce: an agent writes only its own, and reads only that and what is for it.
+
+Always holds: what is stored never changes, for the stream takes one message a subject and deletes
+none; putting the same bytes twice stores them once; every read is checked against the digest.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import re
+import secrets
+from dataclasses import dataclass
 
-import nats.errors
-import nats.js.errors
 from headway.agents.errors import HeadwayError, Unavailable
-from headway.agents.subjects import PAYLOADS_BUCKET
-from nats.aio.client import Client
-from nats.js.api import ObjectInfo
-from nats.js.client import JetStreamContext
-from nats.js.object_store import ObjectStore
+from headway.agents.subjects import PAYLOADS_STREAM
+from headway.agents.wire import StoreError, Wire
 
 REQUEST_TIMEOUT_S = 5.0
+PART_BYTES = 262_144
+ABSENT_FOR_S = 1.0  # a copy of the stream that answers may be so far behind
+ABSENT_PAUSE_S = 0.05
+SUBJECT_TAKEN = 10077  # JetStream's code: that part is there already
 
-_STREAM = f"OBJ_{PAYLOADS_BUCKET}"
+_REFERENCE = re.compile(
+    r"(?P<space>hw\.payloads\.(?:(?:by|to)\.[\w-]{1,64}|people))"
+    r"\.(?P<task>[\w-]{1,64})\.(?P<digest>[0-9a-f]{64})(?:-[0-9a-f]{8})?\.(?P<parts>[1-9]\d{0,8})",
+    re.ASCII,
+)
 
 
 class PayloadLost(HeadwayError):
-    """The object that a message refers to is gone, or its bytes are not the ones sent."""
+    """What a message refers to is gone, is no payload, or its bytes are not the ones sent."""
 
 
-async def put(nc: Client, task: str, body: bytes) -> tuple[str, str]:
-    """Store `body`; returns its reference and its digest (SHA-256, hex) for the message.
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a reference says of itself."""
 
-    Raises Unavailable when JetStream does not answer or the bucket is not there (yet).
+    space: str
+    task: str
+    parts: int
+
+
+async def put(wire: Wire, space: str, task: str, body: bytes) -> tuple[str, str]:
+    """Store `body` in a space; returns its reference and its digest (SHA-256, hex).
+
+    Raises Unavailable when JetStream does not answer or the stream is not there (yet).
     """
     digest = hashlib.sha256(body).hexdigest()
-    reference = f"{task}.{digest}"
-    jetstream = nc.jetstream(timeout=REQUEST_TIMEOUT_S)
-    try:
-        bucket = await jetstream.object_store(PAYLOADS_BUCKET)
-        info = await _find(bucket, reference)
-        if info is None or info.size != len(body):
-            await bucket.put(reference, body)
-    except (nats.errors.Error, TimeoutError) as error:
-        raise Unavailable(f"the payload store {PAYLOADS_BUCKET} did not answer: {error}") from error
+    reference = f"{space}.{task}.{digest}.{_parts(body)}"
+    if await _store(wire, reference, body) and not await _is_stored(wire, reference, body):
+        reference = f"{space}.{task}.{digest}-{secrets.token_hex(4)}.{_parts(body)}"
+        await _store(wire, reference, body)
     return reference, digest
 
 
-async def get(nc: Client, reference: str, digest: str) -> bytes:
+async def get(wire: Wire, reference: str, digest: str, *, max_bytes: int | None = None) -> bytes:
     """The bytes stored as `reference`, checked against `digest`.
 
-    Raises PayloadLost if they are not there or not the same, Unavailable as `put` does.
+    Raises PayloadLost if they are not there, not the same, or more than `max_bytes`; Unavailable as
+    `put` does.
     """
-    jetstream = nc.jetstream(timeout=REQUEST_TIMEOUT_S)
-    try:
-        bucket = await jetstream.object_store(PAYLOADS_BUCKET)
-        info = await _find(bucket, reference)
-        if info is None:
-            raise PayloadLost(f"payload {reference} is not in the store")
-        body = await _read(jetstream, info)
-    except nats.js.errors.NotFoundError as error:
-        raise Unavailable(f"the payload store {PAYLOADS_BUCKET} is not there: {error}") from error
-    except (nats.errors.Error, TimeoutError) as error:
-        raise Unavailable(f"the payload store {PAYLOADS_BUCKET} did not answer: {error}") from error
+    parts = read(reference).parts
+    if max_bytes is not None and parts > -(-max_bytes // PART_BYTES):
+        raise PayloadLost(f"payload {reference} has more than {max_bytes} bytes")
+    body = b"".join([await _part(wire, f"{reference}.{number}") for number in range(parts)])
     if hashlib.sha256(body).hexdigest() != digest:
         raise PayloadLost(f"payload {reference} is not what was sent: its digest differs")
     return body
 
 
-async def _find(bucket: ObjectStore, reference: str) -> ObjectInfo | None:
+def read(reference: str) -> Reference:
+    """What a reference says; PayloadLost if it is none."""
+    found = _REFERENCE.fullmatch(reference)
+    if found is None:
+        raise PayloadLost(f"{reference!r} is not a reference to a payload")
+    return Reference(found["space"], found["task"], int(found["parts"]))
+
+
+def _parts(body: bytes) -> int:
+    return max(1, -(-len(body) // PART_BYTES))
+
+
+async def _store(wire: Wire, reference: str, body: bytes) -> bool:
+    """Store all parts; whether some were there already."""
+    parts = [
+        (f"{reference}.{number}", body[number * PART_BYTES : (number + 1) * PART_BYTES])
+        for number in range(_parts(body))
+    ]
     try:
-        return await bucket.get_info(reference)
-    except (nats.js.errors.ObjectNotFoundError, nats.js.errors.BadObjectMetaError):
-        return None
+        outcomes = await wire.store_all(parts)
+    except ConnectionError as error:
+        raise _unavailable(error) from error
+    for outcome in outcomes:
+        if outcome is not None and outcome.code != SUBJECT_TAKEN:
+            raise _unavailable(outcome)
+    return any(outcomes)
 
 
-async def _read(jetstream: JetStreamContext, info: ObjectInfo) -> bytes:
-    chunks: list[bytes] = []
-    sequence = 0
-    for _ in range(info.chunks or 0):
-        try:
-            message = await jetstream.get_msg(
-                _STREAM, sequence + 1, subject=f"$O.{PAYLOADS_BUCKET}.C.{info.nuid}", next=True
-            )
-        except nats.js.errors.NotFoundError as error:
-            raise PayloadLost(f"payload {info.name} has lost a part") from error
-        chunks.append(message.data or b"")
-        sequence = message.seq or 0
-    return b"".join(chunks)
+async def _is_stored(wire: Wire, reference: str, body: bytes) -> bool:
+    """Whether it is this payload that is there, and not what somebody else put in its place."""
+    try:
+        return await get(wire, reference, hashlib.sha256(body).hexdigest()) == body
+    except PayloadLost:
+        return False
+
+
+async def _part(wire: Wire, subject: str) -> bytes:
+    request = f"$JS.API.DIRECT.GET.{PAYLOADS_STREAM}.{subject}"
+    deadline = asyncio.get_running_loop().time() + ABSENT_FOR_S
+    while True:
+        message = await wire.ask(request, b"", REQUEST_TIMEOUT_S)
+        status = (message.headers or {}).get("Status", "")
+        if not status:
+            return message.data
+        if status != "404":
+            raise _unavailable(f"status {status}")
+        if asyncio.get_running_loop().time() > deadline:
+            raise PayloadLost(f"payload {subject} is not in the store")
+        await asyncio.sleep(ABSENT_PAUSE_S)
+
+
+def _unavailable(why: StoreError | ConnectionError | str) -> Unavailable:
+    return Unavailable(f"the payload store {PAYLOADS_STREAM} did not answer: {why}")

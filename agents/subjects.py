@@ -17,7 +17,7 @@ COMMANDS_STREAM = "HW_COMMANDS"
 EVENTS_STREAM = "HW_EVENTS"
 FEED_STREAM = "HW_FEED"
 DEAD_STREAM = "HW_DEAD"
-PAYLOADS_BUCKET = "HW_PAYLOADS"
+PAYLOADS_STREAM = "HW_PAYLOADS"
 
 COORDINATOR = "coordinator"  # durable consumer shared by all coordinators
 
@@ -28,7 +28,9 @@ EVENTS_STORED = (
     f"{PREFIX}.events.{{{{partition({PARTITIONS},2)}}}}.{{{{wildcard(1)}}}}.{{{{wildcard(2)}}}}"
 )
 FEED = f"{PREFIX}.feed.*.*.*"
-DEAD = f"{PREFIX}.dead.*"
+DEAD = f"{PREFIX}.dead.>"
+PAYLOADS = f"{PREFIX}.payloads.>"
+PEOPLES_PAYLOADS = f"{PREFIX}.payloads.people"
 API = f"{PREFIX}.api"
 AGENTS = f"{PREFIX}.agents"
 PRESENCE = f"{PREFIX}.presence.*"
@@ -117,9 +119,19 @@ def feed_of_task(task: str) -> str:
     return f"{PREFIX}.feed.*.{task}.*"
 
 
-def dead_subject(origin: str) -> str:
-    """Where a refused message of stream `origin` goes, with the reason."""
-    return f"{PREFIX}.dead.{origin}"
+def dead_subject(origin: str, agent: str = "") -> str:
+    """Where a message of stream `origin` goes that `agent`, or a coordinator, refused."""
+    return f"{PREFIX}.dead.{origin}.{agent}" if agent else f"{PREFIX}.dead.{origin}"
+
+
+def payloads_by(agent: str) -> str:
+    """The space of the payloads that an agent writes."""
+    return f"{PREFIX}.payloads.by.{agent}"
+
+
+def payloads_to(agent: str) -> str:
+    """The space of the payloads that coordinators write for an agent."""
+    return f"{PREFIX}.payloads.to.{agent}"
 
 
 def api_subject(operation: str) -> str:

@@ -29,6 +29,7 @@ from headway.agents.messages import Command, decode_command
 from headway.agents.presence import PresenceTeller
 from headway.agents.pull import ACK_WAIT_S, NAK, Delivery, Pull, term
 from headway.agents.repeats import Repeats
+from headway.agents.strays import is_stray
 from headway.agents.subjects import (
     COMMANDS_STREAM,
     CommandSubject,
@@ -196,7 +197,7 @@ class Worker:
                 self._wire.publish(delivery.reply, term(reason))
 
         letter = dead_letter(COMMANDS_STREAM, delivery.subject, delivery.body, reason)
-        self._wire.store(dead_subject(COMMANDS_STREAM), letter, take_out)
+        self._wire.store(dead_subject(COMMANDS_STREAM, self._agent.name), letter, take_out)
 
     def _on_through(self, attempt: Attempt) -> None:
         self._attempts.pop(attempt, None)
@@ -205,8 +206,8 @@ class Worker:
         self._through.set()
         self._pull.freed()
 
-    def _on_stop_hint(self, subject: str, _reply: str, _headers: bytes, body: bytes) -> None:
-        if not body.isdigit():
+    def _on_stop_hint(self, subject: str, _reply: str, headers: bytes, body: bytes) -> None:
+        if not body.isdigit() or is_stray(headers):
             return
         task, step = subject.split(".")[-2:]
         for attempt in self._attempts:

@@ -26,7 +26,7 @@ from headway.sagas.actions import Stop
 
 _LOG = logging.getLogger(__name__)
 
-SUBJECT_TAKEN = 10077
+PAYLOAD_MAX_BYTES = 64 * 1_048_576  # of what others put: none may fill the memory
 
 
 class Bus:
@@ -50,7 +50,7 @@ class Bus:
         stored: list[bool] = []
         for command, body in zip(commands, bodies, strict=True):
             error = next(outcomes) if body is not None else None
-            if body is not None and error is not None and error.code == SUBJECT_TAKEN:
+            if body is not None and error is not None and error.code == payloads.SUBJECT_TAKEN:
                 stored.append(command.fresh or await self._replace(command.subject, body))
             else:
                 stored.append(body is not None and error is None)
@@ -101,16 +101,19 @@ class Bus:
 
     async def fetch_payload(self, ref: str, digest: str) -> bytes:
         """A payload that travelled by reference; PayloadLost if it is gone or was changed."""
-        return await payloads.get(self._connection.nc, ref, digest)
+        return await payloads.get(self._wire, ref, digest, max_bytes=PAYLOAD_MAX_BYTES)
 
-    async def put_payload(self, task: UUID, body: bytes) -> tuple[str, str]:
-        return await payloads.put(self._connection.nc, str(task), body)
+    async def put_payload(self, agent: str, task: UUID, body: bytes) -> tuple[str, str]:
+        """Store a payload for an agent; its reference and its digest."""
+        space = subjects.payloads_to(agent)
+        return await payloads.put(self._wire, space, str(task), body)
 
     async def _body(self, command: Outgoing) -> bytes | None:
         if len(command.data) <= INLINE_MAX_BYTES:
             return self._sign(command.subject, command.body(now_ms()))
         try:
-            ref, digest = await self.put_payload(command.task, command.data)
+            agent = subjects.parse_command_subject(command.subject).agent
+            ref, digest = await self.put_payload(agent, command.task, command.data)
         except Unavailable as error:
             _LOG.warning("a command's payload could not be stored: %s", error)
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from headway.agents import messages, plainjson
+from headway.agents import messages, payloads, plainjson
 from headway.agents.errors import InvalidInput
 from headway.agents.heartbeats import PROGRESS_MAX_BYTES
 from headway.agents.messages import (
@@ -15,7 +15,7 @@ from headway.agents.messages import (
     EventData,
     FailureData,
 )
-from headway.agents.subjects import parse_stored_event_subject
+from headway.agents.subjects import parse_stored_event_subject, payloads_by
 from headway.coordinator.errors import Refusal
 from headway.coordinator.taskid import task_id
 from headway.sagas import inputs as i
@@ -44,6 +44,18 @@ def decode(body: bytes) -> Event:
         return messages.decode_event(body)
     except InvalidInput as error:
         raise Refusal(str(error), 422) from error
+
+
+def check_payload(agent: str, event: Event) -> None:
+    """Refuse an event whose payload is not one that its agent wrote for this task."""
+    if not event.dataref:
+        return
+    try:
+        named = payloads.read(event.dataref)
+    except payloads.PayloadLost as error:
+        raise Refusal(str(error), 422) from error
+    if (named.space, named.task) != (payloads_by(agent), event.task):
+        raise Refusal(f"dataref: not a payload that agent {agent!r} wrote for this task", 403)
 
 
 def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:

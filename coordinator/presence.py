@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from headway.agents.strays import is_stray
 from headway.agents.subjects import TOKEN
 from headway.agents.views import PRESENCE_LAPSE_S, Presence
 from pydantic import ValidationError
@@ -19,8 +20,10 @@ class Roll:
         self._monotonic = monotonic
         self._heard: dict[tuple[str, str], tuple[Presence, float]] = {}
 
-    def hear(self, subject: str, _reply: str, _headers: bytes, body: bytes) -> None:
+    def hear(self, subject: str, _reply: str, headers: bytes, body: bytes) -> None:
         """Take note of a presence message; what is not one is ignored."""
+        if is_stray(headers):
+            return
         agent = subject.rpartition(".")[2]
         try:
             said = Presence.model_validate_json(body)

@@ -21,12 +21,15 @@ FEED_MAX_AGE_NS = DAY_NS
 FEED_MAX_BYTES = 67_108_864
 DEAD_MAX_AGE_NS = 30 * DAY_NS
 DEAD_MAX_BYTES = 268_435_456
+DEAD_PER_SENDER_MAX = 1_000  # letters of one agent: so it cannot push out those of many others
+DEAD_MESSAGE_MAX_BYTES = 262_144  # of a letter, whose body is cut before that
 PAYLOADS_MAX_AGE_NS = 30 * DAY_NS
 ACK_PENDING_MAX = 50_000
 PULLS_WAITING_MAX = 4_096
 
 _QUEUE = {"retention": "workqueue", "discard": "new", "max_age": 0}
 _LOG = {"retention": "limits", "discard": "old"}
+_NEVER_DELETED = {"deny_delete": True, "deny_purge": True}  # by nobody; an ack takes a message out
 
 # What the feed keeps: how tasks turned out. `submitted` and `progressed` are for whoever listens at
 # the moment.
@@ -65,6 +68,7 @@ def _tasks() -> dict[str, Any]:
         "subjects": [subjects.TASKS],
         "duplicate_window": DUPLICATE_WINDOW_NS,
         **_QUEUE,
+        **_NEVER_DELETED,
     }
 
 
@@ -86,6 +90,7 @@ def _events() -> dict[str, Any]:
         "subject_transform": {"src": subjects.EVENTS, "dest": subjects.EVENTS_STORED},
         "duplicate_window": SHORT_WINDOW_NS,
         **_QUEUE,
+        **_NEVER_DELETED,
     }
 
 
@@ -106,20 +111,24 @@ def _dead() -> dict[str, Any]:
         "subjects": [subjects.DEAD, *ADVISORIES],
         "max_age": DEAD_MAX_AGE_NS,
         "max_bytes": DEAD_MAX_BYTES,
+        "max_msgs_per_subject": DEAD_PER_SENDER_MAX,
+        "max_msg_size": DEAD_MESSAGE_MAX_BYTES,
         "duplicate_window": SHORT_WINDOW_NS,
         **_LOG,
+        **_NEVER_DELETED,
     }
 
 
 def _payloads() -> dict[str, Any]:
-    """What nats-py's object store expects of its stream."""
-    bucket = f"$O.{subjects.PAYLOADS_BUCKET}"
+    """Written once: nothing in it is ever replaced, nor deleted before its time."""
     return {
-        "name": f"OBJ_{subjects.PAYLOADS_BUCKET}",
-        "subjects": [f"{bucket}.C.>", f"{bucket}.M.>"],
+        "name": subjects.PAYLOADS_STREAM,
+        "subjects": [subjects.PAYLOADS],
         "retention": "limits",
         "discard": "new",
-        "allow_rollup_hdrs": True,
+        "discard_new_per_subject": True,
+        "max_msgs_per_subject": 1,
+        **_NEVER_DELETED,
         "allow_direct": True,
         "max_age": PAYLOADS_MAX_AGE_NS,
         "duplicate_window": SHORT_WINDOW_NS,

@@ -35,7 +35,7 @@ IMPURE = {
     *("subprocess", "selectors", "multiprocessing", "pathlib", "logging", "opentelemetry"),
 }
 IMPURE_CALLS = {"now", "utcnow", "today", "uuid1", "uuid4", "open", "input"}
-MAY_IMPORT_NATS = {"connection", "link", "parser", "payloads", "wire"}
+MAY_IMPORT_NATS = {"connection", "link", "parser", "wire"}
 MAY_PRINT = {("cli", "output"), ("demo", "output")}
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "base"}
 SUBPACKAGES = {"coordinator/sql", "coordinator/sql/migrations", "demo/support"}

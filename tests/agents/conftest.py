@@ -37,10 +37,12 @@ from headway.agents.subjects import (
     EVENTS,
     EVENTS_STORED,
     EVENTS_STREAM,
-    PAYLOADS_BUCKET,
+    PAYLOADS,
+    PAYLOADS_STREAM,
     any_agent_subject,
     command_subject,
     commands_of_agent,
+    payloads_to,
 )
 from headway.agents.testing import MemoryJournal
 from headway.agents.views import ClaimReply, ClaimRequest, Presence
@@ -64,6 +66,17 @@ KEY = b"k" * 32  # that the stand-in signs with
 async def connection(nats_url: str) -> AsyncIterator[Connection]:
     async with await connect(nats_url, name="test") as connection:
         yield connection
+
+
+def payloads_stream() -> StreamConfig:
+    return StreamConfig(
+        name=PAYLOADS_STREAM,
+        subjects=[PAYLOADS],
+        discard=DiscardPolicy.NEW,
+        discard_new_per_subject=True,
+        max_msgs_per_subject=1,
+        allow_direct=True,
+    )
 
 
 class StandIn:
@@ -132,7 +145,7 @@ class StandIn:
             EVENTS_STREAM,
             ConsumerConfig(durable_name=COORDINATOR, ack_policy=AckPolicy.EXPLICIT, ack_wait=5),
         )
-        await js.create_object_store(PAYLOADS_BUCKET)
+        await js.add_stream(payloads_stream())
 
     async def command(self, agent: str, action: str, **changes: Any) -> Command:
         """Publish a command; `data` by reference if it is large."""
@@ -156,7 +169,7 @@ class StandIn:
         data = orjson.dumps(command.data)
         if len(data) > 262_144:
             command.dataref, command.datadigest = await payloads.put(
-                self.connection.nc, command.task, data
+                self.wire, payloads_to(agent), command.task, data
             )
             command.data = None
         command.sentms = command.sentms or time.time_ns() // 1_000_000
@@ -279,6 +292,12 @@ class JournalStandIn:
                 else:
                     answer = await journal.append(request.epoch, request.seq, request.entries)
         await message.respond(answer.model_dump_json().encode())
+
+
+@pytest.fixture
+async def payload_store(connection: Connection) -> None:
+    """The stream that payloads travel by."""
+    await connection.nc.jetstream().add_stream(payloads_stream())
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from headway.agents.connection import Connection, connect
 from headway.agents.errors import Conflict, InvalidInput, NotFound, Refused, Unavailable
 from headway.agents.identity import new_task_id
 from headway.agents.reading import POLL_S
-from headway.agents.subjects import PAYLOADS_BUCKET, TASKS, TASKS_STREAM, feed_subject
+from headway.agents.subjects import PEOPLES_PAYLOADS, TASKS, TASKS_STREAM, feed_subject
 from headway.agents.views import SubmitManyReply, SubmitOutcome, SubmitReceipt, TaskView
 from nats.aio.msg import Msg
 from pydantic import BaseModel
@@ -195,20 +195,22 @@ async def test_an_input_over_1_mib_is_refused_before_it_is_sent(
     assert api.asked == []
 
 
-async def test_a_large_input_travels_by_reference(api: FakeApi, client: Client) -> None:
-    await client.connection.nc.jetstream().create_object_store(PAYLOADS_BUCKET)
+async def test_a_large_input_travels_by_reference(
+    api: FakeApi, client: Client, payload_store: None
+) -> None:
     api.answers["submit"] = receipt_for
     await client.submit("refund", "x" * 300_000)
     [(_, request)] = api.asked
     assert "input" not in request
-    body = await payloads.get(client.connection.nc, request["dataref"], request["datadigest"])
+    body = await payloads.get(client.connection.wire, request["dataref"], request["datadigest"])
     assert orjson.loads(body) == "x" * 300_000
 
 
-async def test_a_large_answer_is_fetched(api: FakeApi, client: Client) -> None:
-    await client.connection.nc.jetstream().create_object_store(PAYLOADS_BUCKET)
+async def test_a_large_answer_is_fetched(api: FakeApi, client: Client, payload_store: None) -> None:
     large = view(reason="r" * 300_000).model_dump_json().encode()
-    reference, digest = await payloads.put(client.connection.nc, str(TASK), large)
+    reference, digest = await payloads.put(
+        client.connection.wire, PEOPLES_PAYLOADS, str(TASK), large
+    )
     api.answers["get"] = lambda request: orjson.dumps({"dataref": reference, "datadigest": digest})
     assert len((await client.status(TASK)).reason) == 300_000
 

@@ -186,7 +186,7 @@ async def test_a_large_result_and_large_data_travel_by_reference(
     assert command.dataref
     event = await standin.event(command, "completed")
     assert event.data is None
-    body = await payloads.get(standin.connection.nc, event.dataref, event.datadigest)
+    body = await payloads.get(standin.connection.wire, event.dataref, event.datadigest)
     assert orjson.loads(body)["result"] == text
     await standin.all_acked()
 
