@@ -48,15 +48,22 @@ T = TypeVar("T")
 
 
 async def call(
-    connection: Connection, subject: str, body: bytes, timeout: float, token: str = ""
+    connection: Connection,
+    subject: str,
+    body: bytes,
+    timeout: float,
+    token: str = "",
+    *,
+    repeatable: bool = True,
 ) -> bytes:
-    """One try of the operation at `subject`, at most `timeout` seconds; the answer's JSON.
+    """One try of the operation at `subject`, at most `timeout` seconds, and less if its answer may
+    have been lost and it is `repeatable`; the answer's JSON.
 
     Raises Unavailable if nobody answers or the coordinator cannot work now (its code 5xx),
     else Refused (a more telling subclass where there is one) or InvalidInput as it answers.
     """
     shown = {TOKEN_HEADER: token} if token else None
-    message = await connection.wire.ask(subject, body, timeout, shown)
+    message = await connection.wire.ask(subject, body, timeout, shown, repeatable=repeatable)
     headers = message.headers or {}
     if ERROR_CODE in headers or ERROR in headers:
         raise _error(headers.get(ERROR_CODE, "500"), headers.get(ERROR, ""), message.data)
@@ -114,7 +121,9 @@ class Api:
         subject = agent_subject(self._agent, operation) if self._agent else api_subject(operation)
 
         async def once() -> bytes:
-            return await call(self.connection, subject, body, try_s, self._token)
+            return await call(
+                self.connection, subject, body, try_s, self._token, repeatable=repeatable
+            )
 
         answer = await self.insist(operation, once, repeatable=repeatable)
         try:
@@ -143,7 +152,13 @@ class Api:
                 raise
 
         try:
-            return await patiently(once_here_or_elsewhere, what, within_s=self.timeout, final=final)
+            return await patiently(
+                once_here_or_elsewhere,
+                what,
+                within_s=self.timeout,
+                pause=self.connection.wire.again.pause,
+                final=final,
+            )
         except final:
             raise
         except Unavailable as error:

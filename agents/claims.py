@@ -58,9 +58,10 @@ async def claim(
         except ValidationError as error:
             raise Unavailable(f"not an answer to a claim: {describe(error)}") from error
 
+    what = f"claim of {command.id}"
     while True:
         asked_at = time.monotonic()
-        reply = await patiently(once, f"claim of {command.id}")
+        reply = await patiently(once, what, pause=connection.wire.again.pause)
         wait_s = (reply.start_in_ms or reply.again_in_ms) / 1_000
         if wait_s:
             await asyncio.sleep(wait_s)

@@ -44,7 +44,8 @@ class AgentKey:
 
     async def learn(self) -> None:
         """Ask until a coordinator answers, however long that takes."""
-        await patiently(self._ask, f"key of agent {self._agent}")
+        pause = self._connection.wire.again.pause
+        await patiently(self._ask, f"key of agent {self._agent}", pause=pause)
 
     async def learn_again(self) -> bool:
         """Ask once; whether there was an answer."""

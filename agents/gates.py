@@ -287,7 +287,9 @@ async def token_for(
         try_s = asking.wait_s + ANSWER_S
         once = partial(api.ask, "gate.request", asking, GateReply, try_s=try_s)
         try:
-            reply = await patiently(once, f"gate of {request.tool} in {request.task}")
+            reply = await patiently(
+                once, f"gate of {request.tool} in {request.task}", pause=connection.wire.again.pause
+            )
         except Refused as refused:
             raise _told_apart(refused) from refused
         if reply.status == "granted":
@@ -310,7 +312,9 @@ async def redeem(
     using = GateRedeem(token=token, tool=tool, arguments_digest=arguments_digest, use=uuid4())
     once = partial(Api(connection, agent=agent).ask, "gate.redeem", using, GateRedeemed)
     try:
-        return await patiently(once, f"redeeming a gate token of {tool}")
+        return await patiently(
+            once, f"redeeming a gate token of {tool}", pause=connection.wire.again.pause
+        )
     except Refused as refused:
         raise _told_apart(refused) from refused
 

@@ -23,12 +23,13 @@ async def patiently(
     what: str,
     *,
     within_s: float | None = None,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     final: tuple[type[Unavailable], ...] = (),
 ) -> T:
     """What `once` returns, tried again while it raises Unavailable.
 
     Without `within_s` (seconds) there is no end to it. The last error comes through when time
-    is up, and one of the `final` kinds at once.
+    is up, and one of the `final` kinds at once. `pause` waits so many seconds, or less.
     """
     deadline = None if within_s is None else time.monotonic() + within_s
     pause_s = PAUSE_FIRST_S
@@ -42,5 +43,5 @@ async def patiently(
                 raise
             level = logging.WARNING if pause_s == PAUSE_MAX_S else logging.DEBUG
             _log.log(level, "%s: not yet: %s", what, error)
-        await asyncio.sleep(pause_s)
+        await pause(pause_s)
         pause_s = min(2 * pause_s, PAUSE_MAX_S)

@@ -13,8 +13,10 @@ from functools import partial
 
 import nats.errors
 import orjson
+from headway.agents.again import Again
 from headway.agents.errors import HeadwayError, Unavailable
 from headway.agents.link import Link
+from headway.agents.subjects import ASK_AGAIN
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
@@ -51,11 +53,14 @@ class Wire(Link):
         self._store_number = 0
         self._store_inbox = ""
         self._store_timer: asyncio.TimerHandle | None = None
+        self.again = Again()
 
     async def start(self) -> None:
-        """Open the inbox for PubAcks; once, when `nc` is connected."""
+        """Open the inbox for PubAcks, and hear of coordinators; once, when `nc` is connected."""
         self._store_inbox = f"{self.new_inbox()}."
         await self.subscribe(f"{self._store_inbox}*", self._on_stored)
+        await self.subscribe(ASK_AGAIN, lambda *_: self.again.now())
+        self.on_reconnect(self.again.now)
 
     def store(
         self, subject: str, payload: bytes, settled: Settled, *, headers: bytes = b""
@@ -123,15 +128,29 @@ class Wire(Link):
         return answer
 
     async def ask(
-        self, subject: str, payload: bytes, timeout: float, headers: dict[str, str] | None = None
+        self,
+        subject: str,
+        payload: bytes,
+        timeout: float,
+        headers: dict[str, str] | None = None,
+        *,
+        repeatable: bool = True,
     ) -> Msg:
-        """As `request`, but raises Unavailable, or Unanswered if it may have been heard."""
+        """As `request`, but raises Unavailable, or Unanswered if it may have been heard.
+
+        What is `repeatable` is given up early when its answer may have been lost."""
+        wait = asyncio.timeout(None)
+        if repeatable:
+            self.again.add(wait)
         try:
-            return await self.request(subject, payload, timeout, headers)
+            async with wait:
+                return await self.request(subject, payload, timeout, headers)
         except nats.errors.NoRespondersError:
             raise Unavailable(f"nobody listens on {subject}") from None
         except (nats.errors.Error, TimeoutError) as error:
             raise Unanswered(f"no answer on {subject} within {timeout:g} s: {error}") from error
+        finally:
+            self.again.discard(wait)
 
     def give_up_stores(self, why: str) -> None:
         """Settle every store that waits for its PubAck as unconfirmed."""
