@@ -33,8 +33,8 @@ class Access:
         """Who presents this token; Refusal (401) if one is needed and it is none that is good."""
         if not NEEDS.get(operation, UNDECIDED).role:
             return Caller()
-        if not self._tokens.known:
-            await self._tokens.learn()
+        if not self._tokens.can_tell(token):
+            await self._tokens.learn(token)
         return self._tokens.caller(token)
 
     def guarded(self, offer: Offer) -> Offer:

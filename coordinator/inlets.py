@@ -77,24 +77,27 @@ class Inlets:
 
     def on_task(self, delivery: Delivery) -> None:
         """A submission by plain publish."""
-        if self._tokens.known:
-            self._take_task(delivery)
+        headers = parse_headers(delivery.headers)
+        token = headers.get(TOKEN_HEADER.lower(), "")
+        if self._tokens.can_tell(token):
+            self._take_task(delivery, headers, token)
         else:
-            self._spawn(self._learn_tokens_and_take(delivery))
+            self._spawn(self._learn_tokens_and_take(delivery, headers, token))
 
-    async def _learn_tokens_and_take(self, delivery: Delivery) -> None:
+    async def _learn_tokens_and_take(
+        self, delivery: Delivery, headers: dict[str, str], token: str
+    ) -> None:
         try:
-            await self._tokens.learn()
+            await self._tokens.learn(token)
         except StoreUnavailable as error:
             _LOG.warning("tokens cannot be read now; a submission will come again: %s", error)
             return
-        self._take_task(delivery)
+        self._take_task(delivery, headers, token)
 
-    def _take_task(self, delivery: Delivery) -> None:
+    def _take_task(self, delivery: Delivery, headers: dict[str, str], token: str) -> None:
         try:
             _check_not_stray(delivery)
-            headers = parse_headers(delivery.headers)
-            caller = self._tokens.caller(headers.get(TOKEN_HEADER.lower(), ""))
+            caller = self._tokens.caller(token)
             if caller.role:
                 check_role("submit", NEEDS["submit"], caller)
             published = submissions.parse(delivery.subject, headers, delivery.body)

@@ -21,6 +21,7 @@ from headway.coordinator.caller import Caller
 from headway.coordinator.errors import Refusal
 
 KNOWN_FOR_S = 0.5  # how long what was read counts: a revocation holds everywhere after that
+UNKNOWN_FOR_S = 0.05  # how long a token that was not there is not looked for again
 ID_BYTES = 6
 SECRET_BYTES = 32
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9@._+-]{0,63}")
@@ -74,15 +75,16 @@ class Tokens:
         self._read_at = float("-inf")
         self._reading = asyncio.Lock()
 
-    @property
-    def known(self) -> bool:
-        """Whether `caller` can tell now; otherwise `learn` first."""
-        return time.monotonic() - self._read_at <= KNOWN_FOR_S
+    def can_tell(self, presented: str) -> bool:
+        """Whether `caller` may be asked; otherwise `learn` first."""
+        if presented and id_of(presented) not in self._good:
+            return self._age_s <= UNKNOWN_FOR_S
+        return self._age_s <= KNOWN_FOR_S
 
-    async def learn(self) -> None:
-        """Read the tokens, unless they are known; StoreUnavailable if PostgreSQL is away."""
+    async def learn(self, presented: str) -> None:
+        """Read the tokens, if need be; StoreUnavailable if PostgreSQL is away."""
         async with self._reading:
-            if self.known:
+            if self.can_tell(presented):
                 return
             asked_at = time.monotonic()
             rows = await self._fetch("tokens")
@@ -100,6 +102,10 @@ class Tokens:
         if token is None or not hmac.compare_digest(token.digest, digest_of(presented)):
             raise Refusal(NOT_GOOD, 401)
         return Caller(name=token.name, role=token.role)
+
+    @property
+    def _age_s(self) -> float:
+        return time.monotonic() - self._read_at
 
 
 def token_of(row: Any) -> Token:
