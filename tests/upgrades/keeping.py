@@ -33,13 +33,8 @@ WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 """
 _SEQUENCES = """
-SELECT s.relname AS name, t.relname AS owner, a.attname AS attribute
-FROM pg_class AS s
-JOIN pg_namespace AS n ON n.oid = s.relnamespace
-JOIN pg_depend AS d ON d.objid = s.oid AND d.deptype IN ('a', 'i')
-JOIN pg_class AS t ON t.oid = d.refobjid
-JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid
-WHERE n.nspname = 'headway' AND s.relkind = 'S'
+SELECT sequencename AS name, last_value FROM pg_sequences
+WHERE schemaname = 'headway' AND last_value IS NOT NULL
 """
 
 
@@ -58,7 +53,8 @@ class Kept:
 async def keep(connection: asyncpg.Connection, about: dict[str, Any], file: Path) -> None:
     """Write everything that the database holds into `file`."""
     marks = await connection.fetch(f"SELECT number, name, checksum FROM {MARKS} ORDER BY number")
-    whole = {**about, "migrations": [dict(mark) for mark in marks]}
+    last = {row["name"]: row["last_value"] for row in await connection.fetch(_SEQUENCES)}
+    whole = {**about, "migrations": [dict(mark) for mark in marks], "sequences": last}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as kept:
         kept.writestr("about.json", orjson.dumps(whole, option=orjson.OPT_INDENT_2))
         for row in await connection.fetch(_TABLES):
@@ -95,9 +91,8 @@ async def restore(connection: asyncpg.Connection, kept: Kept) -> None:
                 header=True,
                 columns=[column.strip('"') for column in header.split(",")],
             )
-        for row in await connection.fetch(_SEQUENCES):
-            newest = f'SELECT coalesce(max("{row["attribute"]}"), 0) FROM headway."{row["owner"]}"'
-            await connection.execute(f"SELECT setval('headway.{row['name']}', ({newest}) + 1)")
+        for name, last in kept.about["sequences"].items():
+            await connection.execute(f"SELECT setval('headway.{name}', {last})")
 
 
 async def _migrate(connection: asyncpg.Connection, kept: Kept) -> None:
