@@ -34,6 +34,7 @@ class Settlement:
         self._on_settled: Callable[[], None] | None = on_settled
         self._event = b""
         self._again_s = 0.0
+        self._again: asyncio.TimerHandle | None = None  # when the event is stored once more
 
     def is_of(self, delivery: Delivery) -> bool:
         """Whether `delivery` brings the very same command."""
@@ -45,9 +46,14 @@ class Settlement:
         self.keep()
 
     def keep(self) -> None:
-        """Tell the server that we are at it, so that nobody else is given the command."""
-        if not self.settled:
-            self._wire.publish(self._delivery.reply, IN_PROGRESS)
+        """Tell the server that we are at it, so that nobody else is given the command; and store
+        the event now if that failed, as after a reconnect."""
+        if self.settled:
+            return
+        self._wire.publish(self._delivery.reply, IN_PROGRESS)
+        if self._again is not None:
+            self._again.cancel()
+            self._store()
 
     def report(self, event: bytes) -> None:
         """Store `event`, as long as it takes, then ack; ignored if one was reported before."""
@@ -69,6 +75,7 @@ class Settlement:
         self._settle(NAK)
 
     def _store(self) -> None:
+        self._again = None
         if not self.settled and not self._wire.closed:
             self._wire.store(self._event_subject, self._event, self._on_stored)
 
@@ -79,7 +86,7 @@ class Settlement:
         if self._again_s == STORE_AGAIN_MAX_S and self._wire.connected:
             _log.warning("%s: an event cannot be stored yet: %s", self._event_subject, error)
         self._again_s = min(max(2 * self._again_s, STORE_AGAIN_FIRST_S), STORE_AGAIN_MAX_S)
-        asyncio.get_running_loop().call_later(self._again_s, self._store)
+        self._again = asyncio.get_running_loop().call_later(self._again_s, self._store)
 
     def _settle(self, answer: bytes) -> None:
         if self.settled:

@@ -61,7 +61,7 @@ SWEEP_INTERVAL_S = 0.1
 TEND_INTERVAL_S = 1.0
 PARTITIONS_INTERVAL_S = 6 * 3_600.0
 BACKOFF_FIRST_S = 0.1
-BACKOFF_MAX_S = 2.0
+BACKOFF_MAX_S = 0.5  # each loop finds what was away to be back within so long
 STOP_GRACE_S = 5.0
 CANCEL_AGAIN_S = 0.1
 YOUNG_OBJECTS = 50_000  # allocations between two collections: few cycles are made here
@@ -130,7 +130,7 @@ class Coordinator:
         check = InputCheck().check
         family = Family(self._tell, now_ms)
         engine = Engine(store, store.sagas, commands, settled, family, check, sweep.suspect, put)
-        self._batches = Batches(self._intake, engine, self._freed)
+        self._batches = Batches(self._intake, engine, self._freed, self._ask_again)
         self._ask = asking(self._batches.ask)
         self._vigil = vigil = Vigil(self.id, wire, store, topology, sweep, roll, put)
         inlets = Inlets(bus, put, vigil.held.acknowledge, now_ms, self._rng, self._tokens)
@@ -204,6 +204,9 @@ class Coordinator:
 
     async def _tell(self, task: UUID, happened: Input, new: NewTask | None) -> Answer:
         return await self._ask(task, happened, new=new)
+
+    def _ask_again(self) -> None:
+        self._vigil.succession.ask_again()
 
     def _freed(self) -> None:
         for pull in self._pulls:

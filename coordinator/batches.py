@@ -23,15 +23,23 @@ SECOND_BATCH_MIN = 64  # items that must wait before a second batch starts besid
 BATCHES_MAX = 2
 PERFORMING_MAX = 8  # batches whose PubAcks are still awaited
 BACKOFF_FIRST_S = 0.1
-BACKOFF_MAX_S = 2.0
+BACKOFF_MAX_S = 0.25  # PostgreSQL is found to be back within so long; at most two batches try
 
 
 class Batches:
-    def __init__(self, intake: Intake, engine: Engine, on_room: Callable[[], None]) -> None:
-        """`on_room` is called whenever more may be pulled."""
+    def __init__(
+        self,
+        intake: Intake,
+        engine: Engine,
+        on_room: Callable[[], None],
+        on_return: Callable[[], None],
+    ) -> None:
+        """`on_room` is called whenever more may be pulled; `on_return` when PostgreSQL was away and
+        is there again."""
         self._intake = intake
         self._engine = engine
         self._on_room = on_room
+        self._on_return = on_return
         self._performing: set[asyncio.Task[None]] = set()
         self._stored = asyncio.Semaphore(PERFORMING_MAX)
         self._store_is_down = False
@@ -86,7 +94,9 @@ class Batches:
         while True:
             try:
                 committed = await self._engine.commit(items)
-                self._store_is_down = False
+                if self._store_is_down:
+                    self._store_is_down = False
+                    self._on_return()
                 return committed
             except StoreUnavailable as error:
                 if not self._store_is_down:
