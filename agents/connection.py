@@ -9,7 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import ParseResult, SplitResult, unquote, urlsplit
 
+import nats.errors
+from headway.agents.credentials import Credentials
 from headway.agents.errors import Unavailable
+from headway.agents.nkeys import UserKey
+from headway.agents.transport import Tls, tls_of
 from headway.agents.wire import Wire
 from nats.aio.client import Client, Server
 
@@ -62,9 +66,20 @@ class Connection:
         self._moved_at = time.monotonic()
 
     @property
+    def server(self) -> str:
+        """The name that the server gives itself."""
+        return str(self.nc._server_info.get("server_name", ""))
+
+    @property
+    def place(self) -> str:
+        """host:port of the server."""
+        url = self.nc.connected_url
+        return "" if url is None else _place(url)
+
+    @property
     def others(self) -> list[str]:
         """host:port of each server that we know and are not connected to."""
-        return [place for place in map(_place, self.nc.servers) if place != self._server]
+        return [place for place in map(_place, self.nc.servers) if place != self.place]
 
     async def beside(self, server: str) -> Connection:
         """A second connection, as ours but to one of `others`; Unavailable if it does not answer
@@ -80,14 +95,9 @@ class Connection:
         if not self.others or now - self._moved_at < MOVE_INTERVAL_S:
             return
         self._moved_at = now
-        self._course.wanted, self._course.left = to, self._server
-        _log.info("leaving the NATS server %s", self._server)
+        self._course.wanted, self._course.left = to, self.place
+        _log.info("leaving the NATS server %s", self.place)
         await self.nc.force_reconnect()
-
-    @property
-    def _server(self) -> str:
-        url = self.nc.connected_url
-        return "" if url is None else _place(url)
 
     async def close(self) -> None:
         """Send what was published, then disconnect; unconfirmed stores settle as such."""
@@ -113,16 +123,21 @@ async def connect(
     *,
     name: str,
     inbox_prefix: str = "_INBOX",
+    credentials: Credentials | None = None,
     wait: bool = False,
     timeout: float = CONNECT_TIMEOUT_S,
 ) -> Connection:
     """Connect to the first server of `url` that answers (several: separated by commas).
 
-    `user:password@` or `token@` of the first server that has it holds for all. With `wait` the
-    first connect keeps trying for ever; otherwise it raises Unavailable after `timeout` seconds.
+    `user:password@` or `token@` of the first server that has it holds for all, unless there are
+    `credentials`. TLS is as `transport` says. With `wait` the first connect keeps trying for ever;
+    otherwise it raises Unavailable after `timeout` seconds. InvalidInput: not such a URL.
     """
     servers = [_split(part) for part in url.split(",") if part.strip()]
-    nc = Client()
+    tls = tls_of(servers[0])
+    nc = _Client(tls, None if credentials is None else credentials.key)
+    if credentials is not None:
+        inbox_prefix = credentials.inbox_prefix
     wire = Wire(nc)
     course = Course()
     complaints = _Complaints()
@@ -139,7 +154,9 @@ async def connect(
         disconnected_cb=wire.disconnected,
         reconnected_cb=wire.reconnected,
         reconnect_to_server_handler=course.choose,
-        **_credentials(servers),
+        tls=tls.context,
+        tls_handshake_first=tls.handshake_first,
+        **(_credentials(servers) if credentials is None else nc.proof),
     )
     try:
         await asyncio.wait_for(connecting, None if wait else timeout)
@@ -151,20 +168,41 @@ async def connect(
             f"({complaints.reason or 'no answer'}); is it running, and is the URL right?"
         ) from None
     await wire.start()
-    return Connection(nc, wire, course, _beside(servers, name, inbox_prefix))
+    beside = _beside(servers, name, inbox_prefix, credentials)
+    return Connection(nc, wire, course, beside)
 
 
 def _beside(
-    servers: list[SplitResult], name: str, inbox_prefix: str
+    servers: list[SplitResult], name: str, inbox_prefix: str, credentials: Credentials | None
 ) -> Callable[[str], Awaitable[Connection]]:
     async def beside(place: str) -> Connection:
         [server] = [each for each in servers if _place(each) == place] or [servers[0]]
         there = server._replace(netloc=f"{_userinfo(servers)}{place}").geturl()
         return await connect(
-            there, name=f"{name}-scout", inbox_prefix=inbox_prefix, timeout=SCOUT_TIMEOUT_S
+            there,
+            name=f"{name}-scout",
+            inbox_prefix=inbox_prefix,
+            credentials=credentials,
+            timeout=SCOUT_TIMEOUT_S,
         )
 
     return beside
+
+
+class _Client(Client):
+    """nats-py's client, which insists on TLS where it is wanted, and proves that we have a key."""
+
+    def __init__(self, tls: Tls, key: UserKey | None) -> None:
+        super().__init__()
+        self._wants_tls = tls.context is not None and not tls.handshake_first
+        self._public_nkey = None if key is None else key.public
+        self.proof: dict[str, Any] = {} if key is None else {"signature_cb": key.sign}
+
+    def _connect_command(self) -> bytes:
+        """What is said first, and the first that is secret."""
+        if self._wants_tls and not self._server_info.get("tls_required"):
+            raise nats.errors.Error("the server offers no TLS, and the URL wants it (tls://)")
+        return super()._connect_command()
 
 
 class _Complaints:
@@ -203,7 +241,7 @@ def _userinfo(servers: list[SplitResult]) -> str:
 
 
 def _without_credentials(server: SplitResult) -> str:
-    return server._replace(netloc=server.netloc.rpartition("@")[2]).geturl()
+    return server._replace(netloc=server.netloc.rpartition("@")[2], query="").geturl()
 
 
 def _credentials(servers: list[SplitResult]) -> dict[str, Any]:

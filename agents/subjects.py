@@ -37,6 +37,8 @@ PRESENCE = f"{PREFIX}.presence.*"
 PEERS = f"{PREFIX}.peers.held"  # as a `roll_subject`, for coordinators
 ASK_AGAIN = f"{PREFIX}.coordinators"  # core NATS: a coordinator came, was lost, or can work again
 
+COORDINATORS_INBOX = "_COORDINATORS"  # what their inboxes begin with
+
 TOKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -156,6 +158,11 @@ def asking_agent(subject: str) -> str:
     """The agent of a request: the token of its subject that the server enforced; "" for people."""
     parts = subject.split(".", 3)
     return parts[2] if len(parts) == 4 and parts[1] == "agents" else ""
+
+
+def inbox_of_agent(agent: str) -> str:
+    """What the inboxes of an agent that has credentials of its own begin with."""
+    return f"_INBOX_{agent}"
 
 
 def requests_of_agent(agent: str) -> str:
