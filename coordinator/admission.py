@@ -1,4 +1,4 @@
-"""Limits at work, wired: what is declared, the line before the stream, turns, and who admits."""
+"""Limits and breakers at work, wired: what is declared, the line, turns, and who admits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import random
 import time
 from uuid import UUID
 
+from headway.agents.wire import Wire
 from headway.coordinator.admission_limits import Declared
 from headway.coordinator.admission_loop import AdmissionLoop
 from headway.coordinator.admission_turns import Turns
 from headway.coordinator.admissions import Admissions, Contents, Transport
+from headway.coordinator.breakers import Breakers
+from headway.coordinator.clock import now_ms
+from headway.coordinator.limits import agent_place
 from headway.coordinator.presence import Roll
 from headway.coordinator.serving import Serve
 from headway.coordinator.store import Store
@@ -25,13 +29,15 @@ class Admission:
         transport: Transport,
         contents: Contents,
         roll: Roll,
+        wire: Wire,
         rng: random.Random,
     ) -> None:
         self._roll = roll
         self.declared = Declared(store)
+        self.breakers = Breakers(store, wire, now_ms, rng, self._wake)
         self.turns = Turns(store, self.declared, time.monotonic, rng)
         self.commands = Admissions(
-            store, self.declared, transport, contents, lambda _decision: None, self._wake
+            store, self.declared, transport, contents, self.breakers.observe, self._wake
         )
         self._loop = AdmissionLoop(
             coordinator, store, self.declared, self.commands, transport, self._delivering
@@ -46,10 +52,13 @@ class Admission:
         await self._loop.step()
 
     def operations(self) -> dict[str, Serve]:
-        return self.declared.operations()
+        return {**self.declared.operations(), **self.breakers.operations()}
 
     def _delivering(self) -> tuple[list[str], frozenset[str]]:
-        return list(self._roll.instances()), frozenset()
+        breakers = [self.breakers.of(agent) for agent in self._roll.instances()]
+        delivering = [each.agent for each in breakers if each.delivers]
+        probing = (agent_place(each.agent) for each in breakers if each.state == "probing")
+        return delivering, frozenset(probing)
 
     def _wake(self) -> None:
         self._loop.wake()

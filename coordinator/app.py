@@ -58,6 +58,7 @@ from headway.sagas.inputs import Guarded, Input
 _LOG = logging.getLogger(__name__)
 
 SWEEP_INTERVAL_S = 0.1
+BREAKERS_INTERVAL_S = 0.2
 TEND_INTERVAL_S = 1.0
 PARTITIONS_INTERVAL_S = 6 * 3_600.0
 BACKOFF_FIRST_S = 0.1
@@ -123,7 +124,9 @@ class Coordinator:
         wire, put, store, roll = connection.wire, self._intake.put, self._store, self._roll
         bus = Bus(connection, self._command_keys.sign)
         self._topology = topology = Topology(connection, self._settings.replicas)
-        self._admission = admission = Admission(self.id, store, bus, topology, roll, self._rng)
+        self._admission = admission = Admission(
+            self.id, store, bus, topology, roll, wire, self._rng
+        )
         commands = admission.commands
         sweep = Sweep(store, commands, put, now_ms, self._rng)
         settled = Settled(lambda task: news_of(wire, task, is_settled))
@@ -175,6 +178,7 @@ class Coordinator:
             *(pull.run() for pull in self._pulls),
             self._isolation.run(),
             self._forever("admission", self._admission.step, 0.0),
+            self._forever("breakers", self._admission.breakers.step, BREAKERS_INTERVAL_S),
             self._forever("sweep", look.sweep, SWEEP_INTERVAL_S),
             self._forever("streams", look.tend_streams, TEND_INTERVAL_S),
             self._forever("agents", look.tend_agents, TEND_INTERVAL_S),

@@ -3,10 +3,10 @@
 Two gates, one behind the other:
 
 *Admission* lets a command into the stream, in order: compensations first, then by priority
-(9 first), then by turns from the oldest of the line and from what is new, so that neither a backlog
-nor new work starves the other. It admits no more than can begin within LEAD_US, so that what is in
-the stream is never far ahead of what could still be put before it; and no more at a time than the
-declared concurrency.
+(9 first), then by turns from the oldest of the line and from the newest of what is new, so that
+neither a backlog nor new work starves the other. It admits no more than can begin within LEAD_US,
+so that what is in the stream is never far ahead of what could still be put before it; and no more
+at a time than the declared concurrency.
 
 A *turn* lets an attempt begin, be it the first, a retry or one that is taken over: all pass one
 token bucket (generic cell rate algorithm) of each place that limits them.
@@ -99,7 +99,8 @@ def in_line(candidates: Sequence[Candidate], *, fresh_first: bool) -> list[Candi
         ranks.setdefault(each.rank, ([], []))[each.fresh].append(each)
     line: dict[tuple[UUID, str], Candidate] = {}
     for rank in sorted(ranks, reverse=True):
-        for each in _by_turns(*ranks[rank], fresh_first=fresh_first):
+        old, fresh = ranks[rank]
+        for each in _by_turns(old, fresh[::-1], fresh_first=fresh_first):
             line.setdefault((each.task, each.step), each)
     return list(line.values())
 

@@ -94,8 +94,8 @@ WHERE a.state <> 'waiting'
 GROUP BY p.place;
 
 -- name: admission_candidates
--- The first $3 of each agent's line, without those at a place in $2; and the first $3 of those that
--- are new, that is $4 ms old at most. $1 agents.
+-- The first $3 of each agent's line, without those at a place in $2; and the last $3 of those that are
+-- new, that is $4 ms old at most. $1 agents.
 SELECT c.task_id, c.step, c.phase, c.attempt, c.epoch, c.agent, c.places, c.priority, c.fresh,
        (extract(epoch FROM c.since) * 1000000)::bigint AS since_us
 FROM unnest($1::text[]) AS wanted (agent)
@@ -114,7 +114,7 @@ CROSS JOIN LATERAL (
         WHERE a.agent = wanted.agent AND a.state = 'waiting' AND NOT a.again
           AND NOT a.places && $2::text[]
           AND a.since > clock_timestamp() - make_interval(secs => $4::bigint / 1000.0)
-        ORDER BY (a.phase = 'compensation') DESC, a.priority DESC, a.since
+        ORDER BY (a.phase = 'compensation') DESC, a.priority DESC, a.since DESC
         LIMIT $3
     )
 ) AS c;

@@ -103,6 +103,7 @@ async def storm(system: System, plan: Plan) -> Outcome:
     await asyncio.gather(*(actor.kill() for actor in crew))
     before = len(system.downstream.calls())
     crew = await _crew(system, plan)
+    await eventually(lambda: _is_up(system, plan), 60, what="all is started again")
     started_at = time.monotonic()
     done = await system.settled()
     late, urgent = await _come_late(system, plan, order)
@@ -131,15 +132,21 @@ async def _crew(system: System, plan: Plan) -> list[Actor]:
     return list(await asyncio.gather(*coordinators, *agents))
 
 
+async def _is_up(system: System, plan: Plan) -> bool:
+    [agent] = (await system.client.agents()).agents
+    return len(agent.instances) == plan.agents
+
+
 async def _come_late(
     system: System, plan: Plan, order: dict[str, Any]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Submit more while the backlog is worked off; how long each took."""
-    await eventually(lambda: system.client.health(), 30, what="a coordinator answers")
 
     async def one(number: int, priority: int) -> float:
         began = time.monotonic()
-        receipt = await system.client.submit("linear", {"number": number, **order}, priority=priority)
+        receipt = await system.client.submit(
+            "linear", {"number": number, **order}, priority=priority
+        )
         await system.client.result(receipt.task, timeout=120)
         return time.monotonic() - began
 
@@ -164,4 +171,4 @@ def _doubled(system: System) -> int:
     return sum(count for state, count in system.downstream.effects().items() if state != "done")
 
 
-__all__ = ["Outcome", "Plan", "UUID", "peak", "storm"]
+__all__ = ["UUID", "Outcome", "Plan", "peak", "storm"]

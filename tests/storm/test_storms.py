@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from harness import findings
 from storm.scenario import Plan, storm
 
 pytestmark = pytest.mark.timed
@@ -16,6 +15,13 @@ async def test_after_everything_was_killed_the_downstream_sees_no_more_than_decl
     system, request
 ):
     outcome = await storm(system, Plan(tasks=300, rate=50, burst=10, begun=40))
+    import os
+
+    t0 = min(c["at"] for c in system.downstream.calls())
+    b = {}
+    for c in system.downstream.calls():
+        b[int(c["at"] - t0)] = b.get(int(c["at"] - t0), 0) + 1
+    print(os.getloadavg(), b)
     for line in outcome.rows():
         print(*line, sep="  ")
     assert outcome.ended == {"succeeded": 330}

@@ -1,0 +1,223 @@
+"""Breakers at work: outcomes are counted, consumers are paused, probed and let go, people step in.
+
+A breaker's state is a row in PostgreSQL, changed by whichever coordinator sees reason to; each
+judges by the outcomes that it decided itself. What JetStream does is made to follow the row, again
+and again, so that neither a lost request nor a stream that was made anew leaves it otherwise.
+
+Always holds: a change is made on the version that was read; a consumer is paused for longer than
+its breaker is open, but not for ever if all coordinators are gone, unless a person paused it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+import asyncpg
+from headway.agents import subjects
+from headway.agents.limit_views import BreakerRequest, BreakerView
+from headway.agents.wire import Wire
+from headway.coordinator import streams
+from headway.coordinator.breaker import (
+    Breaker,
+    Outcomes,
+    State,
+    Turned,
+    outcome_of,
+    overdue,
+    turn,
+)
+from headway.coordinator.caller import Caller
+from headway.coordinator.decisions import Decision
+from headway.coordinator.errors import Refusal, StoreUnavailable
+from headway.coordinator.jetstream import JetStreamError, ask
+from headway.coordinator.serving import Serve, typed_by
+from headway.coordinator.store import Store
+from headway.sagas.inputs import Tick
+
+_LOG = logging.getLogger(__name__)
+
+READ_EVERY_S = 1.0
+KEPT_PAUSED_S = 60.0  # longer than the breaker is open, should nobody resume it
+BY_A_PERSON_S = 10 * 365 * 86_400.0
+ROUNDS_MAX = 8
+NEVER = "0001-01-01T00:00:00Z"  # paused until then is not paused
+
+
+class Breakers:
+    def __init__(
+        self,
+        store: Store,
+        wire: Wire,
+        clock: Callable[[], int],
+        rng: random.Random,
+        on_change: Callable[[], None],
+    ) -> None:
+        """`clock` is in ms; `on_change` is called when an agent may get more."""
+        self._store = store
+        self._wire = wire
+        self._clock = clock
+        self._rng = rng
+        self._on_change = on_change
+        self._outcomes: dict[str, Outcomes] = {}
+        self._suspects: dict[str, None] = {}
+        self._known: dict[str, Breaker] = {}
+        self._read_at = -READ_EVERY_S
+        self._behind_ms = 0  # our clock, behind PostgreSQL's
+
+    def operations(self) -> dict[str, Serve]:
+        return {
+            "agents.pause": typed_by(BreakerRequest, self.pause),
+            "agents.resume": typed_by(BreakerRequest, self.resume),
+        }
+
+    def of(self, agent: str) -> Breaker:
+        """How an agent's breaker stands, as far as is known here."""
+        return self._known.get(agent) or Breaker(agent)
+
+    def observe(self, decision: Decision) -> None:
+        """Count what a decision tells of agents."""
+        for item, _, changed in decision.answers:
+            if not changed:
+                continue
+            if item.agent:
+                failed = outcome_of(item)
+                if failed is not None:
+                    self._count(item.agent, item.happened.at, failed=failed)
+            elif type(item.happened) is Tick:
+                for agent in overdue(decision):
+                    self._count(agent, item.happened.at, failed=True)
+
+    def _count(self, agent: str, at_ms: int, *, failed: bool) -> None:
+        outcomes = self._outcomes.get(agent)
+        if outcomes is None:
+            outcomes = self._outcomes[agent] = Outcomes()
+        outcomes.add(at_ms + self._behind_ms, failed=failed)
+        if failed or agent in self._known:
+            self._suspects[agent] = None
+
+    async def step(self) -> None:
+        """One look: what is known, what turns, and what JetStream is to do about it."""
+        if time.monotonic() - self._read_at >= READ_EVERY_S:
+            await self._read()
+        now_ms = self._clock() + self._behind_ms
+        due = [each.agent for each in self._known.values() if each.state == "open"]
+        suspects, self._suspects = self._suspects, {}
+        for agent in dict.fromkeys([*suspects, *due]):
+            outcomes = self._outcomes.setdefault(agent, Outcomes())
+            turned = turn(self.of(agent), outcomes, now_ms, self._rng.uniform(-1, 1))
+            if turned is not None:
+                await self._turn(self.of(agent), turned)
+
+    async def pause(self, request: BreakerRequest, caller: Caller) -> BreakerView:
+        """Deliver nothing to an agent until a person says so."""
+        return await self._by_hand(request, caller, Turned("paused", reason=request.reason))
+
+    async def resume(self, request: BreakerRequest, caller: Caller) -> BreakerView:
+        """Deliver to an agent again, whatever kept it from that."""
+        return await self._by_hand(request, caller, Turned("closed", reason=request.reason))
+
+    async def _by_hand(
+        self, request: BreakerRequest, caller: Caller, turned: Turned
+    ) -> BreakerView:
+        if subjects.TOKEN.fullmatch(request.agent) is None:
+            raise Refusal(f"{request.agent!r} cannot be the name of an agent", 422)
+        for _ in range(ROUNDS_MAX):
+            await self._read()
+            before = self.of(request.agent)
+            if before.state == turned.state:
+                return view_of(before)
+            made = await self._turn(before, turned, caller.name or request.by)
+            if made is not None:
+                return view_of(made)
+        raise StoreUnavailable("its breaker keeps changing; ask again")
+
+    async def _turn(self, before: Breaker, turned: Turned, by: str = "") -> Breaker | None:
+        """Change a breaker, unless it is not as it was read, and have JetStream follow."""
+        rows = await self._store.fetch(
+            "turn_breaker",
+            before.agent,
+            before.version,
+            turned.state,
+            turned.open_ms,
+            turned.trips,
+            turned.reason,
+            by,
+        )
+        if not rows:
+            self._read_at = -READ_EVERY_S
+            return None
+        breaker = _breaker(rows[0])
+        self._known[breaker.agent] = breaker
+        _LOG.warning("agent %s: breaker %s; %s", breaker.agent, breaker.state, breaker.reason)
+        await self._follow(breaker)
+        return breaker
+
+    async def _read(self) -> None:
+        """What PostgreSQL has; and what is not as usual is said to JetStream again."""
+        began = time.monotonic()
+        rows = await self._store.fetch("breakers")
+        if rows:
+            self._behind_ms = rows[0]["now"] - self._clock()
+        before, self._known = self._known, {row["agent"]: _breaker(row) for row in rows}
+        self._read_at = began
+        for agent, breaker in self._known.items():
+            if breaker.state != "closed" or before.get(agent, breaker).version != breaker.version:
+                await self._follow(breaker)
+
+    async def _follow(self, breaker: Breaker) -> None:
+        """Have the agent's consumer deliver as its breaker says."""
+        most = 1 if breaker.state == "probing" else streams.ACK_PENDING_MAX
+        request = streams.agent_consumer(breaker.agent)
+        request["config"]["max_ack_pending"] = most
+        place = f"{subjects.COMMANDS_STREAM}.{breaker.agent}"
+        try:
+            if breaker.delivers:
+                created = f"CONSUMER.CREATE.{place}.{request['config']['filter_subject']}"
+                await ask(self._wire, created, request)
+            await ask(self._wire, f"CONSUMER.PAUSE.{place}", {"pause_until": self._until(breaker)})
+        except JetStreamError as error:  # its consumer is still to be made
+            _LOG.info("agent %s: %s", breaker.agent, error)
+        self._on_change()
+
+    def _until(self, breaker: Breaker) -> str:
+        if breaker.delivers:
+            return NEVER
+        left_s = BY_A_PERSON_S
+        if breaker.until_ms is not None:
+            left_s = (breaker.until_ms - self._clock() - self._behind_ms) / 1_000 + KEPT_PAUSED_S
+        until = datetime.fromtimestamp(self._clock() / 1_000, UTC) + timedelta(seconds=left_s)
+        return until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def view_of(breaker: Breaker) -> BreakerView:
+    until = None if breaker.until_ms is None else _moment(breaker.until_ms)
+    return BreakerView(
+        agent=breaker.agent,
+        state=breaker.state,
+        since=_moment(breaker.since_ms),
+        until=until,
+        reason=breaker.reason,
+        by=breaker.by,
+    )
+
+
+def _breaker(row: asyncpg.Record) -> Breaker:
+    return Breaker(
+        row["agent"],
+        cast(State, row["state"]),
+        row["version"],
+        row["since"],
+        row["until"],
+        row["trips"],
+        row["reason"],
+        row["by"],
+    )
+
+
+def _moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1_000, UTC)
