@@ -56,6 +56,8 @@ def task(view: TaskView) -> RenderableType:
         parts.append(labelled("incident", view.incident))
     if view.parent is not None:
         parts.append(labelled("child of", str(view.parent)))
+    if view.owner:
+        parts.append(labelled("owner", view.owner))
     if view.attributes:
         named = ", ".join(f"{key}={value}" for key, value in sorted(view.attributes.items()))
         parts.append(labelled("attributes", named))

@@ -317,14 +317,13 @@ async def test_who_acted_is_the_tokens_name_in_history_and_audit(
         client_with(system, await making.create("ada", SUBMIT)) as ada,
         client_with(system, await making.create("op", OPERATE)) as op,
     ):
-        task = (await ada.submit("linear", OPEN)).task
-        await op.cancel(task, "no", by="root")
-        await ada.cancel(task, "no", by="root")
-        data = [entry.data for entry in await op.history(task)]
-        audit = [entry async for entry in op.audit(task=task)]
-    assert {each["by"] for each in data if each.get("by")} == {"op"}
-    assert {entry.who for entry in audit} == {"op"}
-    assert "root" not in str(data)
+        for who, name in ((ada, "ada"), (op, "op")):
+            task = (await ada.submit("linear", OPEN)).task
+            await who.cancel(task, "no", by="root")
+            data = [entry.data for entry in await op.history(task)]
+            audit = [entry async for entry in op.audit(task=task)]
+            assert {each["by"] for each in data if each.get("by")} == {name}
+            assert {entry.who for entry in audit} == {name}
 
 
 async def test_a_document_says_who_wrote_it_by_the_token(

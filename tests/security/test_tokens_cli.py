@@ -1,0 +1,53 @@
+"""`headway tokens`: straight on the database; and every other command with HEADWAY_TOKEN."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from command_shell import Ended, Shell
+from harness.system import System
+from headway.coordinator.app import Coordinator
+from headway.coordinator.tokens import NEEDED
+
+
+async def test_tokens_are_made_shown_once_used_listed_and_revoked(
+    system: System, running: list[Coordinator], tmp_path: Path
+) -> None:
+    keeper = Shell(tmp_path, {"HEADWAY_POSTGRES_URL": system.postgres_url})
+
+    async def keep(*words: str) -> Ended:
+        return await asyncio.to_thread(keeper.run, "tokens", *words)
+
+    made = await keep("create", "ada", "--role", "submit")
+    token = made.out.strip()
+    assert made.code == 0
+    assert token.startswith("hw_")
+    assert token not in made.err
+    assert made.err == "ada may now show it as HEADWAY_TOKEN; it is not shown again\n"
+
+    again = await keep("create", "ada", "--role", "view")
+    assert (again.code, again.out) == (3, "")
+    assert "token 'ada' exists; revoke it first, or take another name" in again.err
+    without = Shell(tmp_path, {"HEADWAY_NATS_URL": system.nats.url})
+    refused = await asyncio.to_thread(without.run, "list")
+    assert (refused.code, refused.err) == (3, f"headway: {NEEDED}\n")
+    shown = Shell(tmp_path, {"HEADWAY_NATS_URL": system.nats.url, "HEADWAY_TOKEN": f"{token}\n"})
+    submitted = await asyncio.to_thread(shown.run, "submit", "linear", "{}", "--json")
+    assert submitted.code == 0, submitted.err
+    status = await asyncio.to_thread(shown.run, "status", submitted.json["task"])
+    assert "owner: ada" in status.out
+    listed = await keep("list", "--json")
+    assert token.split("_")[2] not in listed.out
+    assert [(line["name"], line["role"]) for line in listed.lines] == [("ada", "submit")]
+
+    revoked = await keep("revoke", "ada")
+    assert (revoked.code, revoked.out) == (0, "")
+    assert revoked.err.startswith("revoked ada\nno token is left: anybody may ask for anything")
+
+
+def test_a_token_that_is_none_is_refused_without_repeating_it(tmp_path: Path) -> None:
+    odd = Shell(tmp_path, {"HEADWAY_NATS_URL": "nats://127.0.0.1:9", "HEADWAY_TOKEN": "x secret"})
+    ended = odd.run("list")
+    assert ended.code != 0
+    assert "secret" not in ended.err
