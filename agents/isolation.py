@@ -38,8 +38,15 @@ def hears_majority(info: dict[str, Any]) -> bool:
         return True
     if not cluster.get("leader"):
         return False
-    heard: int = sum(copy.get("active", 0) < COPY_SILENT_S * _NANOSECONDS for copy in copies)
+    heard = sum(is_heard(copy) for copy in copies)
     return 2 * (heard + 1) > len(copies) + 1
+
+
+def is_heard(copy: dict[str, Any]) -> bool:
+    """Whether a leader has heard this copy lately; `active` is 0 for one that it never heard."""
+    silent_ns: int = copy.get("active", 0)
+    never = silent_ns == 0 and not copy.get("current")
+    return not never and silent_ns < COPY_SILENT_S * _NANOSECONDS
 
 
 class Isolation:
@@ -47,7 +54,7 @@ class Isolation:
 
     def __init__(self, connection: Connection, question: str) -> None:
         self._connection = connection
-        self._subject = f"$JS.API.{question}"
+        self._question = question
 
     async def run(self) -> None:
         """Look for ever, and move the connection when that helps."""
@@ -55,7 +62,7 @@ class Isolation:
         while True:
             await asyncio.sleep(LOOK_INTERVAL_S)
             may_leave = self._connection.wire.connected and self._connection.others
-            bad = bad + 1 if may_leave and not await self._serves(self._connection) else 0
+            bad = bad + 1 if may_leave and not await serves(self._connection, self._question) else 0
             if bad >= BAD_LOOKS and await self._leave():
                 bad = 0
 
@@ -64,7 +71,7 @@ class Isolation:
         for server in self._connection.others:
             try:
                 async with await self._connection.beside(server) as there:
-                    better = await self._serves(there)
+                    better = await serves(there, self._question)
             except Unavailable:
                 continue
             if better:
@@ -73,13 +80,14 @@ class Isolation:
                 return True
         return False
 
-    async def _serves(self, connection: Connection) -> bool:
-        """Whether JetStream answers there, and is obeyed. That the stream or consumer is not made
-        yet is an answer, too."""
-        try:
-            message = await connection.wire.ask(self._subject, b"", ANSWER_TIMEOUT_S)
-        except Unavailable:
-            return False
-        info = orjson.loads(message.data)
-        error = info.get("error")
-        return hears_majority(info) if error is None else bool(error["code"] == NOT_FOUND)
+
+async def serves(connection: Connection, question: str) -> bool:
+    """Whether JetStream answers `$JS.API.<question>` there, and is obeyed. That the stream or
+    consumer is not made yet is an answer, too."""
+    try:
+        message = await connection.wire.ask(f"$JS.API.{question}", b"", ANSWER_TIMEOUT_S)
+    except Unavailable:
+        return False
+    info = orjson.loads(message.data)
+    error = info.get("error")
+    return hears_majority(info) if error is None else bool(error["code"] == NOT_FOUND)

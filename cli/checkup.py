@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import datetime
 from typing import Any
@@ -10,7 +11,9 @@ from headway.agents import subjects
 from headway.agents.client import Client
 from headway.agents.connection import Connection, connect
 from headway.agents.errors import HeadwayError, Unavailable
+from headway.agents.isolation import serves
 from headway.agents.views import AgentView
+from headway.cli import copies
 from headway.cli.addresses import Addresses
 from headway.cli.findings import Finding, clock, note, ok, wrong
 from headway.coordinator import streams
@@ -19,54 +22,111 @@ from headway.coordinator.jetstream import JetStreamError, ask
 
 NATS_VERSION_MIN = (2, 12)  # persist_mode
 
+NO_META_LEADER = 10008  # err_code of JetStream
+CONSUMED = (subjects.TASKS_STREAM, subjects.COMMANDS_STREAM, subjects.EVENTS_STREAM)
+
 ANSWER_TIMEOUT_S = 3.0
+CUT_OFF_SERVER = (
+    "mend the network between its cluster port and the other servers; whoever is connected to it "
+    "goes elsewhere by itself"
+)
+LEADERLESS = (
+    "start the servers of the cluster that are down, or mend the network between them: more than "
+    "half must hear each other, and then elect a leader within 10 s"
+)
 READ_ITS_LOG = "if one runs, its log says why (of `headway up`: logs/ in its data directory)"
 START_A_COORDINATOR = "start one: `headway up`, or `headway coordinator` beside your servers"
 
 
-async def examine_nats(addresses: Addresses) -> list[Finding]:
-    """All that can be found out through NATS."""
+async def examine_nats(addresses: Addresses) -> tuple[list[Finding], dict[str, str]]:
+    """All that can be found out through NATS; and when each stream was made, by its name."""
     try:
         connection = await connect(addresses.nats_url, name="headway-doctor")
     except Unavailable as error:
         remedy = f"start the server, or correct the address from {addresses.origin}"
-        return [wrong("NATS", str(error), remedy)]
+        return [wrong("NATS", str(error), remedy)], {}
     async with connection:
-        findings = [_server(connection)]
-        findings += await _streams(connection)
-        findings += await _coordinators(Client(connection, timeout=ANSWER_TIMEOUT_S))
-        return findings
+        findings, best = await _servers(connection)
+        if best != connection.place:
+            async with await connection.beside(best) as there:
+                return await _examine(there, findings)
+        return await _examine(connection, findings)
 
 
-def _server(connection: Connection) -> Finding:
+async def _examine(
+    connection: Connection, findings: list[Finding]
+) -> tuple[list[Finding], dict[str, str]]:
+    streams_found, made = await _streams(connection)
+    client = Client(connection, timeout=ANSWER_TIMEOUT_S)
+    return [*findings, *streams_found, *await _coordinators(client)], made
+
+
+async def _servers(connection: Connection) -> tuple[list[Finding], str]:
+    """Each server that we know of, and which of them to ask: one that is not cut off."""
+    findings = [await _server(connection)]
+    best = connection.place
+    for place in connection.others:
+        try:
+            async with await connection.beside(place) as there:
+                findings.append(await _server(there))
+                if findings[-1].state == "ok" and findings[0].state != "ok":
+                    best = place
+        except Unavailable:
+            found = f"{place} does not let us in"
+            findings.append(note("NATS", found, f"{copies.MISSING}: its log says why"))
+    return findings, best
+
+
+async def _server(connection: Connection) -> Finding:
     version = connection.nc.connected_server_version
     found = f"nats-server {version.major}.{version.minor}.{version.patch}"
-    if (version.major, version.minor) >= NATS_VERSION_MIN:
-        return ok("NATS", found)
-    wanted = ".".join(map(str, NATS_VERSION_MIN))
-    return wrong("NATS", f"{found} is too old", f"upgrade it to {wanted} or later")
+    if connection.others:
+        found = f"{connection.server} at {connection.place}, {found}"
+    if (version.major, version.minor) < NATS_VERSION_MIN:
+        wanted = ".".join(map(str, NATS_VERSION_MIN))
+        return wrong("NATS", f"{found} is too old", f"upgrade it to {wanted} or later")
+    if connection.others and not await serves(connection, f"STREAM.INFO.{subjects.EVENTS_STREAM}"):
+        return note("NATS", f"{found}: JetStream does not work through it", CUT_OFF_SERVER)
+    return ok("NATS", found)
 
 
-async def _streams(connection: Connection) -> list[Finding]:
+async def _streams(connection: Connection) -> tuple[list[Finding], dict[str, str]]:
     asked_at = time.time()
     try:
+        await ask(connection.wire, "INFO")
         tasks = await ask(connection.wire, f"STREAM.INFO.{subjects.TASKS_STREAM}")
         answered_at = time.time()
-        replicas = tasks["config"]["num_replicas"]
-        findings = [await _stream(connection, wanted) for wanted in streams.streams(replicas)]
     except BusUnavailable as error:
         remedy = "enable JetStream: `jetstream { store_dir: … }` in the server's configuration"
-        return [wrong("JetStream", str(error), remedy)]
+        return [wrong("JetStream", str(error), remedy if not connection.others else LEADERLESS)], {}
     except JetStreamError as error:
-        return [wrong("streams", str(error), f"a coordinator makes them: {START_A_COORDINATOR}")]
-    told = datetime.fromisoformat(tasks["ts"]).timestamp()
-    return [*findings, clock("NATS", asked_at, told, answered_at)]
+        if error.code == NO_META_LEADER:
+            return [wrong("JetStream", "has no leader", LEADERLESS)], {}
+        remedy = f"a coordinator makes them: {START_A_COORDINATOR}"
+        return [wrong("streams", str(error), remedy)], {}
+    clocks = clock("NATS", asked_at, datetime.fromisoformat(tasks["ts"]).timestamp(), answered_at)
+    declared = tasks["config"]["num_replicas"]
+    wanted = streams.streams(declared)
+    made: dict[str, str] = {}
+    looks = await asyncio.gather(*(_stream(connection, one, declared, made) for one in wanted))
+    consumers = await asyncio.gather(
+        *(_consumers(connection, stream, declared) for stream in CONSUMED)
+    )
+    return [*looks, *(one for found in consumers for one in found), clocks], made
 
 
-async def _stream(connection: Connection, wanted: dict[str, Any]) -> Finding:
+async def _stream(
+    connection: Connection, wanted: dict[str, Any], declared: int, made: dict[str, str]
+) -> Finding:
     name = wanted["name"]
     check = f"stream {name}"
-    info = await ask(connection.wire, f"STREAM.INFO.{name}")
+    try:
+        info = await ask(connection.wire, f"STREAM.INFO.{name}")
+    except BusUnavailable as error:
+        return wrong(check, str(error), copies.NO_LEADER)
+    except JetStreamError as error:
+        return wrong(check, str(error), f"a coordinator makes it: {START_A_COORDINATOR}")
+    made[name] = info["created"]
     held = info["config"]
     different = [
         f"{key} is {held.get(key)!r}, not {value!r}"
@@ -76,7 +136,25 @@ async def _stream(connection: Connection, wanted: dict[str, Any]) -> Finding:
     if different:
         remedy = "restart a coordinator, which sets it right; if it cannot, its log says why"
         return wrong(check, "; ".join(different), remedy)
-    return ok(check, f"{info['state']['messages']} messages, R{held['num_replicas']}")
+    return copies.copies(check, info, declared, f"{info['state']['messages']} messages")
+
+
+async def _consumers(connection: Connection, stream: str, declared: int) -> list[Finding]:
+    """Those of a stream that do not deliver, or soon may not."""
+    try:
+        listed = await ask(connection.wire, f"CONSUMER.LIST.{stream}")
+    except (BusUnavailable, JetStreamError) as error:
+        return [wrong(f"consumers of {stream}", str(error), copies.NO_LEADER)]
+    findings: list[Finding] = []
+    for info in listed["consumers"]:
+        check = f"consumer {info['name']} of {stream}"
+        looked = copies.copies(check, info, declared, "")
+        if looked.state != "ok":
+            findings.append(looked)
+        pause = copies.paused(check, info)
+        if pause is not None:
+            findings.append(pause)
+    return findings
 
 
 async def _coordinators(client: Client) -> list[Finding]:

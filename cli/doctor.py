@@ -37,10 +37,11 @@ def doctor(terminal: Terminal, postgres_url: PostgresUrl = None) -> None:
 
 
 async def _examine(addresses: Addresses) -> list[Finding]:
-    return [*await examine_nats(addresses), *await _postgres(addresses.postgres_url)]
+    findings, made = await examine_nats(addresses)
+    return [*findings, *await _postgres(addresses.postgres_url, made)]
 
 
-async def _postgres(url: str | None) -> list[Finding]:
+async def _postgres(url: str | None, streams_made: dict[str, str]) -> list[Finding]:
     if url is None:
         remedy = f"set --postgres-url or {POSTGRES_URL} to check it, too"
         return [note("PostgreSQL", "not checked: no address is known here", remedy)]
@@ -48,5 +49,5 @@ async def _postgres(url: str | None) -> list[Finding]:
         database = load("headway.cli.database", "doctor")
     except MissingExtra as missing:
         return [note("PostgreSQL", "not checked", str(missing))]
-    findings: list[Finding] = await database.examine_postgres(url)
+    findings: list[Finding] = await database.examine_postgres(url, streams_made)
     return findings

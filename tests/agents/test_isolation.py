@@ -16,7 +16,10 @@ MS = 1_000_000
 
 
 def told(*silent_ms: int, leader: str = "nats-1"):
-    copies = [{"name": f"nats-{n}", "active": ms * MS} for n, ms in enumerate(silent_ms, 2)]
+    copies = [
+        {"name": f"nats-{n}", "active": ms * MS, "current": ms > 0}
+        for n, ms in enumerate(silent_ms, 2)
+    ]
     return {"cluster": {"leader": leader, "replicas": copies}}
 
 
@@ -28,6 +31,8 @@ def told(*silent_ms: int, leader: str = "nats-1"):
         pytest.param(told(10, 900), True, id="all there"),
         pytest.param(told(10, 90_000), True, id="one of three away"),
         pytest.param(told(5_000, 90_000), False, id="a leader that hears nobody"),
+        pytest.param(told(0, 10), True, id="one never heard"),
+        pytest.param(told(0, 0), False, id="nobody ever heard"),
         pytest.param(told(10, 10, leader=""), False, id="no leader"),
         pytest.param(told(10, 10, 9_000, 9_000), True, id="three of five"),
         pytest.param(told(10, 9_000, 9_000, 9_000), False, id="two of five"),
