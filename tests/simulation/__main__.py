@@ -1,8 +1,8 @@
 """Runs seeds, and says what came of them.
 
-    PYTHONHASHSEED=0 PYTHONPATH=tests python -m simulation 1-1000
-    … python -m simulation --replay 17          the trace of one seed
-    … python -m simulation --shrink 17          the fewest of its faults with which it still fails
+PYTHONHASHSEED=0 PYTHONPATH=tests python -m simulation 1-1000
+… python -m simulation --replay 17          the trace of one seed
+… python -m simulation --shrink 17          the fewest of its faults with which it still fails
 """
 
 from __future__ import annotations

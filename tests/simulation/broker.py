@@ -13,7 +13,6 @@ from random import Random
 from typing import Any
 
 import orjson
-
 from simulation.consumers import Consumers
 from simulation.faults import Chance
 from simulation.loop import Timeline

@@ -16,7 +16,6 @@ from headway.agents.errors import Unavailable
 from headway.agents.wire import Wire
 from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
-
 from simulation.broker import Broker
 from simulation.faults import Chance
 from simulation.loop import Timeline
@@ -166,7 +165,7 @@ class SimulatedClient:
         await self.publish(subject, payload, f"{self._request_inbox}.{token}", headers)
         try:
             answer = await asyncio.wait_for(answered, timeout)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise nats.errors.TimeoutError from None
         finally:
             self._requests.pop(token, None)
@@ -183,7 +182,7 @@ class SimulatedClient:
         self._send("PING", None)
         try:
             await asyncio.wait_for(pong, timeout)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise nats.errors.FlushTimeoutError from None
 
     async def close(self) -> None:

@@ -23,12 +23,12 @@ from headway.agents import (
     Worker,
     tool,
 )
-
 from simulation.downstream import Downstream
 from simulation.process import Process
 
 HANG_S = 10_000.0
 BEAT_S = 0.7
+WORK_MAX_S = 1.2
 
 
 class Broken(Exception):
@@ -42,8 +42,7 @@ def agent_of(name: str, process: Process, downstream: Downstream) -> Agent:
 
     async def misbehave(ctx: Context, *, may_reject: bool) -> None:
         place = f"{name}.{ctx.step}"
-        late = process.rng.random()
-        await asyncio.sleep(0.3 * late**3)
+        await asyncio.sleep(WORK_MAX_S * process.rng.random() ** 2)
         if chance.hit("handler_fails", place):
             raise Broken("before its effect")
         if may_reject and chance.hit("handler_rejects", place):

@@ -21,26 +21,26 @@ class Faults:
     repeat: float = 0.01
     delay: float = 0.02  # by up to some seconds; what follows overtakes it: reordered
     lose_ack_of_store: float = 0.01  # a PubAck
-    cut: float = 0.02  # a connection, each second
-    crash: float = 0.04  # a process, each second
-    freeze: float = 0.03  # a process, each second
+    cut: float = 0.06  # a connection, each second
+    crash: float = 0.1  # a process, each second
+    freeze: float = 0.06  # a process, each second
     slow: float = 0.2  # a process, for its life
     skew: float = 0.5  # a process's clock, for its life
-    jump: float = 0.02  # of a process's wall clock, each second
-    broker_kill: float = 0.03  # the server, each second: what it had not flushed is lost
-    wipe: float = 0.01  # JetStream's store, each second
-    store_down: float = 0.02  # PostgreSQL, each second, for a while
+    jump: float = 0.04  # of a process's wall clock, each second
+    broker_kill: float = 0.05  # the server, each second: what it had not flushed is lost
+    wipe: float = 0.02  # JetStream's store, each second
+    store_down: float = 0.03  # PostgreSQL, each second, for a while
     store_refuses: float = 0.01  # a statement, before it was carried out
     store_answer_lost: float = 0.02  # a statement that was carried out
-    store_slow: float = 0.05  # a statement, by up to some seconds
-    handler_fails: float = 0.05
-    handler_rejects: float = 0.03
+    store_slow: float = 0.02  # a statement, by up to some seconds
+    handler_fails: float = 0.15
+    handler_rejects: float = 0.1
     handler_retries: float = 0.02
-    handler_hangs: float = 0.02
-    handler_slow: float = 0.03
-    handler_answer_lost: float = 0.03  # the effect is there, and the handler fails
-    compensation_fails: float = 0.1
-    people: float = 0.3  # a task, of being cancelled at some time
+    handler_hangs: float = 0.03
+    handler_slow: float = 0.1
+    handler_answer_lost: float = 0.08  # the effect is there, and the handler fails
+    compensation_fails: float = 0.3
+    people: float = 0.05  # a task, of being cancelled at some time
 
     def without(self, names: Collection[str]) -> Faults:
         return replace(self, **dict.fromkeys(names, 0.0))

@@ -20,13 +20,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
+from headway.agents.identity import operation_id
 from headway.sagas import Definition, fold, violations
 from headway.sagas import events as e
 from headway.sagas.codec import decode_event, decode_task
 from headway.sagas.plan import planned
 from headway.sagas.task import Phase, Task, unborn
-from headway.agents.identity import operation_id
-
 from simulation.downstream import Downstream, Row
 from simulation.people import Desk
 from simulation.store_tables import ENDED, TIMELESS, TaskRow
@@ -173,7 +172,6 @@ class Laws:
             undone = step.undoable and not known.task.incident
             if row.status == "compensated" and done and undone:
                 yield f"the effect of {name} is there ({state.status})"
-
 
     def _saga(self, row: TaskRow) -> Definition:
         key = row.saga, row.saga_version

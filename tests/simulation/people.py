@@ -9,7 +9,6 @@ from uuid import UUID
 
 from headway.agents import Client, HeadwayError
 from headway.agents.identity import new_task_id
-
 from simulation.process import Process
 from simulation.shapes import SHAPES
 

@@ -12,7 +12,6 @@ from random import Random
 from typing import Any
 
 from headway.agents.connection import Connection
-
 from simulation.client import SimulatedClient, connected
 from simulation.clocks import Clock
 from simulation.loop import Loop, Pace

@@ -17,7 +17,6 @@ from unittest import mock
 from headway.coordinator import app
 from headway.coordinator.app import Coordinator
 from headway.coordinator.settings import Settings
-
 from simulation.clocks import Patch, replaced
 from simulation.crew import work
 from simulation.downstream import Downstream
@@ -69,7 +68,7 @@ def run(
     faults = swarm(Faults(), chosen) if faults is None else faults
     world = World(seed, faults, only, tell)
     with ExitStack() as stack:
-        stack.enter_context(_silence())
+        stack.enter_context(_Complaints(world))
         stack.enter_context(replaced(world.here))
         stack.enter_context(mock.patch.object(app, "Store", partial(_store, world)))
         stack.enter_context(mock.patch.object(app, "connect", _connect))
@@ -96,9 +95,9 @@ class _Play:
     def __init__(self, world: World) -> None:
         self.world = world
         rng = world.chance.rng("play")
-        self.faulty_s = rng.uniform(8.0, 30.0)
+        self.faulty_s = rng.uniform(6.0, 24.0)
         self.downstream = Downstream(world)
-        self.desk: Desk = desk_of(rng, rng.randint(1, 8), self.faulty_s * 0.7)
+        self.desk: Desk = desk_of(rng, rng.randint(2, 12), self.faulty_s * 0.8)
         self.laws = Laws(world, self.downstream, self.desk)
         self.processes = [
             *(
@@ -106,7 +105,9 @@ class _Play:
                 for number in range(rng.choice((1, 2, 2)))
             ),
             *(
-                Process(world, f"worker{number}", partial(work, downstream=self.downstream, names=names))
+                Process(
+                    world, f"worker{number}", partial(work, downstream=self.downstream, names=names)
+                )
                 for number, names in enumerate(_manning(rng.choice((1, 2, 3))))
             ),
             Process(world, "client", partial(hand_in, desk=self.desk)),
@@ -144,8 +145,7 @@ class _Play:
 
     def steps(self) -> int:
         return sum(
-            loop.steps
-            for loop in (*(each.loop for each in self.processes), *self.world.graves)
+            loop.steps for loop in (*(each.loop for each in self.processes), *self.world.graves)
         )
 
     def bury(self) -> None:
@@ -189,12 +189,22 @@ async def _connect(url: str, *, name: str, **options: object) -> object:
     return await loop.process.connect(url, name=name, **options)
 
 
-class _silence:
-    """No log: what a run has to say is in its trace."""
+class _Complaints(logging.Handler):
+    """What is logged as an error is one: nothing that goes wrong outside may lead to it."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.ERROR)
+        self._world = world
+        self._disabled = logging.root.manager.disable
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        self._world.fail(f"logged by {record.name}: {record.getMessage()}", error)
 
     def __enter__(self) -> None:
-        self._level = logging.root.manager.disable
-        logging.disable(logging.CRITICAL)
+        logging.disable(logging.WARNING)
+        logging.root.addHandler(self)
 
     def __exit__(self, *_exc: object) -> None:
-        logging.disable(self._level)
+        logging.root.removeHandler(self)
+        logging.disable(self._disabled)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from headway.coordinator.errors import StoreUnavailable
-
 from simulation.process import Process
 
 LATENCY_S = 0.001
