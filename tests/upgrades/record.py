@@ -1,13 +1,17 @@
-"""Keeps what this version writes: `PYTHONPATH=tests python tests/upgrades/record.py`.
+"""Keeps this version: `PYTHONPATH=tests python tests/upgrades/record.py`.
 
 Runs a coordinator and the office's agents, brings a task to each place of `stories`, stops
-everything at once, and keeps the database. A version that is kept already is never kept again.
+everything at once, and keeps the database; keeps a wheel as well, to be run beside later versions.
+A version that is kept already is never kept again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import shutil
+import subprocess
+import sys
 import tempfile
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -27,6 +31,7 @@ from upgrades.keeping import keep
 from upgrades.stories import STORIES, Story
 from upgrades.till import teller, till
 
+ROOT = Path(__file__).parents[2]
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
@@ -36,6 +41,9 @@ async def main() -> None:
         raise SystemExit(f"{file.name} is kept already, and for ever; raise the version first")
     with tempfile.TemporaryDirectory() as folder:
         await _record(Path(folder), file)
+    build = (sys.executable, "-m", "build", "--wheel", "--outdir", str(FIXTURES), str(ROOT))
+    subprocess.run(build, check=True, capture_output=True)
+    shutil.rmtree(ROOT / "build")
     print(f"{file.name}: {file.stat().st_size} bytes, {len(STORIES)} stories")
 
 

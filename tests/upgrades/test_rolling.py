@@ -1,0 +1,138 @@
+"""Coordinators and agents of the last kept version are replaced one by one by those of this one,
+and back, while orders come in: every order ends as it should, and nothing is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import zipfile
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from harness.actors import Actor, Actors
+from harness.audit import audit
+from harness.coordination import client_of, registered
+from harness.eventually import eventually
+from harness.services import RunningNats
+from headway.agents import Client
+from upgrades.shopfloor import line
+
+HERE = Path(__file__).parent
+TESTS = HERE.parent
+KEPT = sorted((HERE / "fixtures").glob("*.whl"))
+
+ORDERS_EVERY_S = 0.03
+FAILS_EVERY = 5  # orders
+IN_TIME_S = 60.0
+
+pytestmark = pytest.mark.timed
+
+
+@dataclass
+class Shop:
+    """The processes of one system, of either version, and what they left behind."""
+
+    actors: Actors
+    urls: dict[str, str]
+    log: Path
+    paths: dict[str, str]
+
+    async def coordinator(self, version: str) -> Actor:
+        actor = await self._start(version, "coordinator")
+        await eventually(lambda: " serves" in actor.log.read_text(), 20, what="it serves")
+        return actor
+
+    async def agent(self, version: str) -> Actor:
+        actor = await self._start(version, "agent", "shopfloor:shop")
+        await eventually(lambda: " works as " in actor.log.read_text(), 20, what="it works")
+        return actor
+
+    async def _start(self, version: str, *arguments: str) -> Actor:
+        return await self.actors.start(
+            "cli",
+            *arguments,
+            folder=HERE,
+            PYTHONPATH=self.paths[version],
+            SHOPFLOOR_LOG=str(self.log),
+            **self.urls,
+        )
+
+    def effects(self) -> Counter[tuple[str, str, str]]:
+        """How often each thing was done: task, step, what."""
+        lines = self.log.read_text().splitlines()
+        return Counter((task, step, what) for task, step, what in map(str.split, lines))
+
+
+@pytest.fixture(params=KEPT, ids=lambda wheel: wheel.name.split("-")[1])
+async def shop(
+    request: pytest.FixtureRequest, nats_server: RunningNats, postgres_url: str, tmp_path: Path
+) -> AsyncIterator[Shop]:
+    old = tmp_path / "old"
+    with zipfile.ZipFile(request.param) as wheel:
+        wheel.extractall(old)
+    actors = Actors(tmp_path)
+    urls = {"HEADWAY_NATS_URL": nats_server.url, "HEADWAY_POSTGRES_URL": postgres_url}
+    paths = {"old": f"{old}:{HERE}:{TESTS}", "new": f"{HERE}:{TESTS}"}
+    yield Shop(actors, urls, tmp_path / "effects.log", paths)
+    await actors.end()
+    shutil.rmtree(old)
+
+
+async def test_versions_are_rolled_forward_and_back_under_load(
+    shop: Shop, nats_url: str, postgres_url: str
+) -> None:
+    coordinators = [await shop.coordinator("old") for _ in range(2)]
+    agents = [await shop.agent("old") for _ in range(2)]
+    async with client_of(nats_url) as client:
+        await registered(client, line())
+        orders: dict[UUID, bool] = {}
+        enough = asyncio.Event()
+        load = asyncio.create_task(keep_ordering(client, orders, enough))
+        for version in ("new", "old"):
+            for place in range(2):
+                agents[place], coordinators[place] = await asyncio.gather(
+                    replaced(agents[place], shop.agent(version)),
+                    replaced(coordinators[place], shop.coordinator(version)),
+                )
+        enough.set()
+        await load
+        ends = {task: (await client.result(task, timeout=IN_TIME_S)).status for task in orders}
+    assert ends == {task: "compensated" if fails else "succeeded" for task, fails in orders.items()}
+    assert shop.effects() == expected(orders)
+    assert sum((await audit(postgres_url)).values()) == len(orders)
+    assert len(orders) >= 50
+
+
+async def replaced(old: Actor, starting: Awaitable[Actor]) -> Actor:
+    """Start the next one, then stop the one before it in an orderly way."""
+    new = await starting
+    old.terminate()
+    assert await old.ended(20) == 0
+    return new
+
+
+async def keep_ordering(client: Client, orders: dict[UUID, bool], enough: asyncio.Event) -> None:
+    while not enough.is_set():
+        fails = len(orders) % FAILS_EVERY == 0
+        order = {"number": len(orders), **({"fails": "paint"} if fails else {})}
+        receipt = await client.submit("line", order)
+        orders[receipt.task] = fails
+        await asyncio.sleep(ORDERS_EVERY_S)
+
+
+def expected(orders: dict[UUID, bool]) -> Counter[tuple[str, str, str]]:
+    found: Counter[tuple[str, str, str]] = Counter()
+    for task, fails in orders.items():
+        done = ("cut", "glue") if fails else ("cut", "glue", "paint")
+        found.update((str(task), step, "made") for step in done)
+        if fails:
+            found.update((str(task), step, "unmade") for step in done)
+    return found
+
+
+def test_a_version_is_kept() -> None:
+    assert KEPT, "write one: PYTHONPATH=tests python tests/upgrades/record.py"
