@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
+from headway.agents.limit_views import BreakerView
 from headway.agents.manifest import Manifest
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -363,6 +364,7 @@ class Presence(_Model):
     busy: int
     slots: int
     stopping: bool = False
+    server: str = ""
 
 
 PRESENCE_INTERVAL_S = 1.0
@@ -376,6 +378,8 @@ class AgentView(_Model):
     instances: list[Presence]
     queued: int
     in_flight: int
+    waiting: int = 0  # for admission, because of a limit
+    breaker: BreakerView | None = None
 
 
 class AgentList(_Model):

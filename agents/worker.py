@@ -236,6 +236,7 @@ class Worker:
             busy=len(self._attempts),
             slots=self._slots,
             stopping=self._stopping,
+            server=self._wire.server,
         )
 
 

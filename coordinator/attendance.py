@@ -37,6 +37,15 @@ class Attendance:
     def __init__(self, lost_after_s: float) -> None:
         self._lost_after_s = lost_after_s
         self._seen: dict[str, _Seen] = {}
+        self._said: set[str] = set()
+
+    def hear(self, said: Mapping[str, str]) -> None:
+        """Who says lately that he is there, with the server that he is connected to; so that one
+        who goes before the first look is missed, too."""
+        for name, server in said.items():
+            if name not in self._said and name not in self._seen:
+                self._seen[name] = _Seen(server)
+        self._said = set(said)
 
     def take(self, look: Look) -> list[str]:
         """Who is lost as of this look; each is named once."""

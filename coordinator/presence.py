@@ -37,9 +37,12 @@ class Roll:
         elif key in self._heard or len(self._heard) < INSTANCES_MAX:
             self._heard[key] = (said, self._monotonic())
 
-    def agents(self) -> list[str]:
-        """The agents of which an instance was heard of lately."""
-        return list(self.instances())
+    def servers(self) -> dict[str, dict[str, str]]:
+        """By agent, the live instances with the nats-server that each is connected to."""
+        return {
+            agent: {said.worker: said.server for said in instances}
+            for agent, instances in self.instances().items()
+        }
 
     def instances(self) -> dict[str, list[Presence]]:
         """The live instances, by agent."""

@@ -41,7 +41,7 @@ class Vigil:
         rescue = Rescue(topology, store, self._roll_call, put, now_ms)
         self.watch = Watch(
             self._roll_call.look,
-            roll.agents,
+            roll.servers,
             topology.delivered,
             rescue.attempt,
             self.succession.succeed,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from headway.agents import subjects
@@ -39,19 +39,20 @@ class _Team:
 
 
 class Watch:
-    """`rescue` gives to others what nobody has of an agent's commands up to a sequence, `reach`."""
+    """`heard` tells, by agent, who says that he is there; `rescue` gives to others what nobody has
+    of an agent's commands up to a sequence, its reach."""
 
     def __init__(
         self,
         look: LookAt,
-        agents: Callable[[], Iterable[str]],
+        heard: Callable[[], Mapping[str, Mapping[str, str]]],
         reach: Callable[[str], Awaitable[int]],
         rescue: Callable[[str, int], Awaitable[bool]],
         succeed: Callable[[list[str]], Awaitable[None]],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._look = look
-        self._agents = agents
+        self._heard = heard
         self._reach = reach
         self._rescue = rescue
         self._succeed = succeed
@@ -61,12 +62,17 @@ class Watch:
 
     async def agents(self) -> None:
         """One look at the workers of all agents."""
-        for agent in self._agents():
-            self._teams.setdefault(agent, _Team(Attendance(WORKER_LOST_AFTER_S)))
+        heard = self._heard()
+        for agent, said in heard.items():
+            if agent not in self._teams:
+                self._teams[agent] = _Team(Attendance(WORKER_LOST_AFTER_S))
+            self._teams[agent].attendance.hear(said)
         if self._teams:
             await asyncio.gather(*(self._tend(*each) for each in self._teams.items()))
             await asyncio.sleep(len(self._teams) / LOOKS_PER_S_MAX)
-        self._teams = {agent: team for agent, team in self._teams.items() if team.attendance}
+        for agent in [agent for agent, team in self._teams.items() if not team.attendance]:
+            if agent not in heard:
+                del self._teams[agent]
 
     async def peers(self) -> None:
         """One look at the coordinators."""
