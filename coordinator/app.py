@@ -33,7 +33,7 @@ from headway.coordinator.batches import Batches
 from headway.coordinator.bus import Bus
 from headway.coordinator.caller import Caller
 from headway.coordinator.catalogue import Catalogue
-from headway.coordinator.clock import now_ms
+from headway.coordinator.clock import Clock
 from headway.coordinator.command_keys import CommandKeys
 from headway.coordinator.engine import Engine
 from headway.coordinator.errors import CoordinatorError, SchemaMismatch
@@ -77,7 +77,8 @@ class Coordinator:
         self._settings = settings
         self._rng = random.Random()  # noqa: S311 - jitter, not secrets
         self._store = Store(settings.postgres_url.get_secret_value())
-        self._command_keys = CommandKeys(self._store, now_ms)
+        self._clock = Clock()
+        self._command_keys = CommandKeys(self._store, self._clock.now_ms)
         self._tokens = Tokens(self._store.fetch, required=settings.require_tokens)
         self._intake = Intake()
         self._roll = Roll()
@@ -122,7 +123,8 @@ class Coordinator:
 
     def _wire_up(self, connection: Connection) -> None:
         wire, put, store, roll = connection.wire, self._intake.put, self._store, self._roll
-        bus = Bus(connection, self._command_keys.sign)
+        now_ms = self._clock.now_ms
+        bus = Bus(connection, self._command_keys.sign, now_ms)
         self._topology = topology = Topology(connection, self._settings.replicas)
         self._admission = admission = Admission(
             self.id, store, bus, topology, roll, wire, self._rng
@@ -135,7 +137,7 @@ class Coordinator:
         engine = Engine(store, store.sagas, commands, settled, family, check, sweep.suspect, put)
         self._batches = Batches(self._intake, engine, self._freed, self._ask_again)
         self._ask = asking(self._batches.ask)
-        self._vigil = vigil = Vigil(self.id, wire, store, topology, sweep, roll, put)
+        self._vigil = vigil = Vigil(self.id, wire, store, topology, sweep, roll, put, now_ms)
         inlets = Inlets(bus, put, vigil.held.acknowledge, now_ms, self._rng, self._tokens)
         catalogue = Catalogue(store, topology, roll, now_ms)
         parts = Parts(
@@ -151,11 +153,14 @@ class Coordinator:
             self._jitter,
             self._command_keys,
             admission,
+            now_ms,
         )
         access = Access(self._tokens, store.owner_of)
         offer = access.guarded(services(parts, self._health))
         self._api = Api(connection, offer, access.caller)
-        self._housekeeping = Housekeeping(self.id, store, topology, catalogue, sweep, inlets, roll)
+        self._housekeeping = Housekeeping(
+            self.id, self._clock, store, topology, catalogue, sweep, inlets, roll
+        )
         wire.on_reconnect(self._housekeeping.nats_was_away)
         self._isolation = Isolation(connection, f"STREAM.INFO.{subjects.EVENTS_STREAM}")
         self._pulls = [
@@ -204,7 +209,7 @@ class Coordinator:
 
     async def _guard(self, task: UUID, step: str, kind: str, reason: str) -> None:
         """A guard stopped a step: its task is held, whatever its agent says."""
-        await self._ask(task, Guarded(now_ms(), step, kind, reason))
+        await self._ask(task, Guarded(self._clock.now_ms(), step, kind, reason))
 
     async def _tell(self, task: UUID, happened: Input, new: NewTask | None) -> Answer:
         return await self._ask(task, happened, new=new)

@@ -17,7 +17,6 @@ from headway.agents.connection import Connection
 from headway.agents.deadletters import dead_letter
 from headway.agents.errors import Unavailable
 from headway.agents.messages import INLINE_MAX_BYTES
-from headway.coordinator.clock import now_ms
 from headway.coordinator.commands import Outgoing
 from headway.coordinator.decisions import Decision
 from headway.coordinator.errors import BusUnavailable
@@ -32,9 +31,15 @@ PAYLOAD_MAX_BYTES = 64 * 1_048_576  # of what others put: none may fill the memo
 class Bus:
     """What one coordinator publishes."""
 
-    def __init__(self, connection: Connection, sign: Callable[[str, bytes], bytes]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        sign: Callable[[str, bytes], bytes],
+        clock: Callable[[], int],
+    ) -> None:
         """`sign` puts the signature into a command for a subject."""
         self._sign = sign
+        self._clock = clock
         self._connection = connection
         self._wire = connection.wire
 
@@ -81,7 +86,7 @@ class Bus:
         # Names and ids need no escaping, and this is said four times a task.
         news = (
             f'{{"task":"{text}","saga":"{saga}","status":"{task.status}",'
-            f'"version":{task.version},"at":"{_moment(now_ms())}"}}'
+            f'"version":{task.version},"at":"{_moment(self._clock())}"}}'
         )
         self._publish(subjects.feed_subject(saga, text, kind), news.encode())
 
@@ -110,14 +115,14 @@ class Bus:
 
     async def _body(self, command: Outgoing) -> bytes | None:
         if len(command.data) <= INLINE_MAX_BYTES:
-            return self._sign(command.subject, command.body(now_ms()))
+            return self._sign(command.subject, command.body(self._clock()))
         try:
             agent = subjects.parse_command_subject(command.subject).agent
             ref, digest = await self.put_payload(agent, command.task, command.data)
         except Unavailable as error:
             _LOG.warning("a command's payload could not be stored: %s", error)
             return None
-        return self._sign(command.subject, command.body_by_reference(now_ms(), ref, digest))
+        return self._sign(command.subject, command.body_by_reference(self._clock(), ref, digest))
 
     async def _removed_unbegun(self, subject: str) -> bool:
         """Remove a command; whether its consumer had not got as far, and now never will."""

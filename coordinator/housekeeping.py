@@ -10,7 +10,7 @@ from uuid import UUID
 
 from headway.agents import subjects
 from headway.coordinator.catalogue import Catalogue
-from headway.coordinator.clock import now_ms
+from headway.coordinator.clock import Clock
 from headway.coordinator.errors import CoordinatorError
 from headway.coordinator.inlets import Inlets
 from headway.coordinator.presence import Roll
@@ -21,12 +21,14 @@ from headway.coordinator.topology import Topology
 _LOG = logging.getLogger(__name__)
 
 PEER_SILENT_MS = 3_000
+PARTITIONS = ("ensure_partitions", "ensure_journal_partitions", "ensure_gate_partitions")
 
 
 class Housekeeping:
     def __init__(
         self,
         coordinator: UUID,
+        clock: Clock,
         store: Store,
         topology: Topology,
         catalogue: Catalogue,
@@ -35,6 +37,7 @@ class Housekeeping:
         roll: Roll,
     ) -> None:
         self._coordinator = coordinator
+        self._clock = clock
         self._store = store
         self._topology = topology
         self._catalogue = catalogue
@@ -50,6 +53,7 @@ class Housekeeping:
 
     async def begin(self) -> None:
         """Partitions, streams and consumers; then what an earlier life left behind."""
+        await self._clock.read(self._postgres_ms)
         await self.tend_partitions()
         await self._store.fetch("beat", self._coordinator)
         await self.tend_streams()
@@ -96,7 +100,8 @@ class Housekeeping:
             await self._topology.ensure_agent(agent)
 
     async def tend_peers(self) -> None:
-        """Say that we live; look after what a peer left that fell silent."""
+        """Read the clock; say that we live; look after what a peer left that fell silent."""
+        await self._clock.read(self._postgres_ms)
         await self._store.fetch("beat", self._coordinator)
         silent = await self._store.fetch("reap_silent", PEER_SILENT_MS)
         if silent:
@@ -105,6 +110,9 @@ class Housekeeping:
 
     async def tend_partitions(self) -> None:
         """Partitions for the months to come."""
-        await self._store.fetch("ensure_partitions", now_ms())
-        await self._store.fetch("ensure_journal_partitions", now_ms())
-        await self._store.fetch("ensure_gate_partitions", now_ms())
+        now = self._clock.now_ms()
+        for statement in PARTITIONS:
+            await self._store.fetch(statement, now)
+
+    async def _postgres_ms(self) -> int:
+        return int((await self._store.fetch("now"))[0]["now"])

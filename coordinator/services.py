@@ -12,7 +12,6 @@ from headway.coordinator.asking import Ask
 from headway.coordinator.audits import Audits
 from headway.coordinator.bus import Bus
 from headway.coordinator.catalogue import Catalogue
-from headway.coordinator.clock import now_ms
 from headway.coordinator.command_keys import CommandKeys
 from headway.coordinator.documents import Documents
 from headway.coordinator.errors import Refusal
@@ -48,11 +47,12 @@ class Parts:
     jitter: Callable[[], float]
     command_keys: CommandKeys
     admission: Admission
+    clock: Callable[[], int]
 
 
 def services(parts: Parts, health: Serve) -> Offer:
     """Every operation, by name."""
-    store, roll, wire = parts.store, parts.roll, parts.connection.wire
+    store, roll, wire, now_ms = parts.store, parts.roll, parts.connection.wire, parts.clock
     gates = Gates(store, Signing(store, now_ms), wire, now_ms)
     around = Surroundings(
         parts.ask,

@@ -8,7 +8,6 @@ from uuid import UUID
 from headway.agents import subjects
 from headway.agents.alive import Alive
 from headway.agents.wire import Wire
-from headway.coordinator.clock import now_ms
 from headway.coordinator.held import Held
 from headway.coordinator.intake import Item
 from headway.coordinator.presence import Roll
@@ -33,12 +32,13 @@ class Vigil:
         sweep: Sweep,
         roll: Roll,
         put: Callable[[Item], None],
+        clock: Callable[[], int],
     ) -> None:
         self.held = Held(wire.publish)
         self._alive = Alive(wire, subjects.PEERS, str(coordinator), self.held.names)
         self._roll_call = RollCall(wire, str(coordinator))
         self.succession = Succession(wire, store, self._roll_call, sweep.look_over)
-        rescue = Rescue(topology, store, self._roll_call, put, now_ms)
+        rescue = Rescue(topology, store, self._roll_call, put, clock)
         self.watch = Watch(
             self._roll_call.look,
             roll.servers,

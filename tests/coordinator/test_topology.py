@@ -14,6 +14,7 @@ from headway.agents.pull import ACK, Delivery, Pull
 from headway.agents.subjects import COMMANDS_STREAM, command_subject
 from headway.coordinator import streams
 from headway.coordinator.bus import Bus
+from headway.coordinator.clock import now_ms
 from headway.coordinator.commands import Outgoing
 from headway.coordinator.jetstream import ask
 from headway.coordinator.topology import Topology
@@ -58,7 +59,7 @@ async def test_a_stream_or_a_consumer_that_is_gone_shows(
 async def test_a_fresh_command_that_is_there_already_counts_and_an_older_one_is_replaced(
     topology: Topology, connection: Connection
 ) -> None:
-    bus = Bus(connection, unsigned)
+    bus = Bus(connection, unsigned, now_ms)
     first = command("s")
     assert await bus.dispatch([first, first]) == [True, True]
     newer = first._replace(fresh=False, data=b"2")
@@ -71,7 +72,7 @@ async def test_a_fresh_command_that_is_there_already_counts_and_an_older_one_is_
 async def test_commands_in_the_stream_are_outstanding_until_withdrawn(
     topology: Topology, connection: Connection
 ) -> None:
-    bus = Bus(connection, unsigned)
+    bus = Bus(connection, unsigned, now_ms)
     commands = [command("s") for _ in range(40)]
     await bus.dispatch(commands)
     taken = [each.subject for each in commands]
@@ -113,7 +114,7 @@ async def six(
     await topology.declare(["ag"])
     commands, got = [command("s") for _ in range(6)], list[Delivery]()
     for each in commands:
-        await Bus(connection, unsigned).dispatch([each])
+        await Bus(connection, unsigned, now_ms).dispatch([each])
     pull = Pull(connection.wire, COMMANDS_STREAM, "ag", got.append, lambda: 64)
     pulling = asyncio.create_task(pull.run())
     await eventually(lambda: len(got) == 6)
@@ -123,7 +124,9 @@ async def six(
 
 async def test_removing_a_command_that_is_worked_on_strands_no_other(six: Six) -> None:
     await six.ack(1, 2)
-    assert await Bus(six.connection, unsigned).withdraw([six.subjects[3]]) == set()  # an agent had it
+    assert (
+        await Bus(six.connection, unsigned, now_ms).withdraw([six.subjects[3]]) == set()
+    )  # an agent had it
     await six.ack(4)
     await eventually(lambda: six.redelivered == {six.subjects[0], six.subjects[5]})
 
