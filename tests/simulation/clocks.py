@@ -51,7 +51,27 @@ class Here:
     def __init__(self, clock: Clock, rng: Random) -> None:
         self.clock = clock
         self.rng = rng
-        self.pid = 1
+
+    def wall(self) -> float:
+        return self.clock.wall()
+
+    def wall_ns(self) -> int:
+        return int(self.clock.wall() * 1e9)
+
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
+    def monotonic_ns(self) -> int:
+        return int(self.clock.monotonic() * 1e9)
+
+    def bytes(self, size: int) -> bytes:
+        return self.rng.randbytes(size)
+
+    def uniform(self, least: float, most: float) -> float:
+        return self.rng.uniform(least, most)
+
+    def random(self) -> float:
+        return self.rng.random()
 
 
 @contextmanager
@@ -64,23 +84,20 @@ def replaced(here: Here) -> Iterator[None]:
         def seed(self, a: Any = None, version: int = 2) -> None:
             super().seed(here.rng.getrandbits(64) if a is None else a, version)
 
-    def urandom(size: int) -> bytes:
-        return here.rng.randbytes(size)
-
     places: list[tuple[Any, str, Any]] = [
-        (time, "time", lambda: here.clock.wall()),
-        (time, "time_ns", lambda: int(here.clock.wall() * 1e9)),
-        (time, "monotonic", lambda: here.clock.monotonic()),
-        (time, "monotonic_ns", lambda: int(here.clock.monotonic() * 1e9)),
-        (time, "perf_counter", lambda: here.clock.monotonic()),
-        (time, "perf_counter_ns", lambda: int(here.clock.monotonic() * 1e9)),
-        (os, "urandom", urandom),
-        (os, "getpid", lambda: here.pid),
+        (time, "time", here.wall),
+        (time, "time_ns", here.wall_ns),
+        (time, "monotonic", here.monotonic),
+        (time, "monotonic_ns", here.monotonic_ns),
+        (time, "perf_counter", here.monotonic),
+        (time, "perf_counter_ns", here.monotonic_ns),
+        (os, "urandom", here.bytes),
+        (os, "getpid", lambda: 1),
         (socket, "gethostname", lambda: "simulated"),
-        (random, "_urandom", urandom),
+        (random, "_urandom", here.bytes),
         (random, "Random", Seeded),
-        (random, "uniform", lambda a, b: here.rng.uniform(a, b)),
-        (random, "random", lambda: here.rng.random()),
+        (random, "uniform", here.uniform),
+        (random, "random", here.random),
     ]
     kept = [(module, name, getattr(module, name)) for module, name, _ in places]
     collecting = gc.isenabled()

@@ -67,10 +67,10 @@ class Line:
         if not self.alive:
             return
         if verb == "PUB":
-            for at in self._arrivals("up"):
-                if at is None:
-                    self._up_at = at = self._next(self._up_at)
-                self._timeline.at(at, self._at_server, verb, frame)
+            for late in self._arrivals("up"):
+                if late is None:
+                    self._up_at = self._next(self._up_at)
+                self._timeline.at(late or self._up_at, self._at_server, verb, frame)
         else:
             self._up_at = self._next(self._up_at)
             self._timeline.at(self._up_at, self._at_server, verb, frame)
@@ -79,10 +79,10 @@ class Line:
         """From the server: a message for one of the client's subscriptions."""
         if not self.alive or (receipt and self._chance.hit("lose_ack_of_store", self.place)):
             return
-        for at in self._arrivals("down"):
-            if at is None:
-                self._down_at = at = self._next(self._down_at)
-            self._timeline.at(at, self._at_client, sid, message)
+        for late in self._arrivals("down"):
+            if late is None:
+                self._down_at = self._next(self._down_at)
+            self._timeline.at(late or self._down_at, self._at_client, sid, message)
 
     def pong(self) -> None:
         if self.alive:
