@@ -35,12 +35,12 @@ ROOT = Path(__file__).parents[2]
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
-async def main() -> None:
+def main() -> None:
     file = FIXTURES / f"{version('headway')}.zip"
     if file.exists():
         raise SystemExit(f"{file.name} is kept already, and for ever; raise the version first")
     with tempfile.TemporaryDirectory() as folder:
-        await _record(Path(folder), file)
+        asyncio.run(_record(Path(folder), file))
     build = (sys.executable, "-m", "build", "--wheel", "--outdir", str(FIXTURES), str(ROOT))
     subprocess.run(build, check=True, capture_output=True)
     shutil.rmtree(ROOT / "build")
@@ -113,4 +113,4 @@ async def _state(connection: asyncpg.Connection, task: UUID) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()
