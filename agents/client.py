@@ -16,6 +16,7 @@ from headway.agents.connection import connect
 from headway.agents.documents import Documents
 from headway.agents.errors import InvalidInput
 from headway.agents.interventions import Interventions
+from headway.agents.limiting import Limiting
 from headway.agents.manifest import Manifest
 from headway.agents.messages import describe
 from headway.agents.reading import Reading
@@ -38,7 +39,7 @@ class SagaDefinition(Protocol):
     def to_json(self) -> bytes: ...
 
 
-class Client(Submissions, Interventions, Reading):
+class Client(Submissions, Interventions, Limiting, Reading):
     """Everything that a coordinator offers. Errors are those of `headway.agents.errors`."""
 
     @classmethod

@@ -13,6 +13,7 @@ from headway.cli import (
     doctor,
     documents,
     interventions,
+    limits,
     logs,
     output,
     sagas,
@@ -42,7 +43,7 @@ def build() -> typer.Typer:
     app.callback()(shared_flags)
     for group in (
         *(servers, demos, submissions, tasks, interventions, logs),
-        *(documents, sagas, agents, tokens, doctor),
+        *(documents, sagas, agents, limits, tokens, doctor),
     ):
         group.add_to(app)
     command(app, PANEL, flags=("json",))(version)

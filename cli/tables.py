@@ -16,6 +16,7 @@ from headway.agents.document_views import (
     DocumentVersion,
     Written,
 )
+from headway.agents.limit_views import BreakerView
 from headway.agents.manifest import Manifest
 from headway.agents.views import (
     PARKED,
@@ -29,6 +30,7 @@ from headway.agents.views import (
     TaskView,
     UsageView,
 )
+from headway.cli.delivering import delivery
 from headway.cli.offers import offer
 from headway.cli.output import printable
 from headway.cli.wording import (
@@ -125,7 +127,7 @@ def history(entries: History) -> RenderableType:
 
 def agents(listed: AgentList) -> RenderableType:
     """Who is there, how busy they are, and what waits for them."""
-    table = table_of("agent", "instances", "busy", "in flight", "queued", "where")
+    table = table_of("agent", "instances", "busy", "in flight", "queued", "state", "where")
     for agent in listed.agents:
         here = [one for one in agent.instances if not one.stopping]
         table.add_row(
@@ -133,10 +135,16 @@ def agents(listed: AgentList) -> RenderableType:
             Text(str(len(here)), style="" if here else "bold red", justify="right"),
             Text(f"{sum(i.busy for i in here)}/{sum(i.slots for i in here)}", justify="right"),
             Text(str(agent.in_flight), justify="right"),
-            Text(str(agent.queued), justify="right"),
+            Text(str(agent.queued + agent.waiting), justify="right"),
+            Text("" if agent.breaker is None else delivery(agent.breaker), style="bold red"),
             Text(printable(", ".join(f"{one.host}:{one.pid}" for one in here))),
         )
     return table
+
+
+def breaker(view: BreakerView) -> RenderableType:
+    """Whether an agent gets its commands, on one line."""
+    return Text(f"{view.agent}: {delivery(view)}")
 
 
 def outcomes(counts: dict[str, int]) -> RenderableType:

@@ -139,7 +139,7 @@ class Coordinator:
         self._ask = asking(self._batches.ask)
         self._vigil = vigil = Vigil(self.id, wire, store, topology, sweep, roll, put, now_ms)
         inlets = Inlets(bus, put, vigil.held.acknowledge, now_ms, self._rng, self._tokens)
-        catalogue = Catalogue(store, topology, roll, now_ms)
+        catalogue = Catalogue(store, topology, roll, now_ms, admission.breakers.of)
         parts = Parts(
             connection,
             store,

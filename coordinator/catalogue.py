@@ -7,6 +7,8 @@ from collections.abc import Callable
 import orjson
 from headway.agents import views
 from headway.coordinator import portraits
+from headway.coordinator.breaker import Breaker
+from headway.coordinator.breakers import view_of
 from headway.coordinator.caller import Caller
 from headway.coordinator.errors import Refusal
 from headway.coordinator.jetstream import JetStreamError
@@ -24,12 +26,18 @@ class Catalogue:
     """The sagas that are registered, and the agents that they are for."""
 
     def __init__(
-        self, store: Store, topology: Topology, roll: Roll, clock: Callable[[], int]
+        self,
+        store: Store,
+        topology: Topology,
+        roll: Roll,
+        clock: Callable[[], int],
+        breaker_of: Callable[[str], Breaker],
     ) -> None:
         self._store = store
         self._topology = topology
         self._roll = roll
         self._clock = clock
+        self._breaker_of = breaker_of
         self._check = InputCheck()
 
     def operations(self) -> dict[str, Serve]:
@@ -76,18 +84,23 @@ class Catalogue:
 
     async def agents(self) -> views.AgentList:
         instances = self._roll.instances()
+        rows = await self._store.fetch("waiting_by_agent")
+        waiting = {row["agent"]: row["waiting"] for row in rows}
         found = []
         for agent in sorted(await self.named()):
             try:
                 queued, in_flight = await self._topology.queued(agent)
             except JetStreamError:  # its consumer is still to be made
                 queued, in_flight = 0, 0
+            breaker = self._breaker_of(agent)
             found.append(
                 views.AgentView(
                     agent=agent,
                     instances=instances.get(agent, []),
                     queued=queued,
                     in_flight=in_flight,
+                    waiting=waiting.get(agent, 0),
+                    breaker=None if breaker.state == "closed" else view_of(breaker),
                 )
             )
         return views.AgentList(agents=found)

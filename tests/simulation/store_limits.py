@@ -32,3 +32,8 @@ def waiting_commands(
 @reads
 def breakers(_tables: Tables) -> list[Row]:
     return []
+
+
+@reads
+def waiting_by_agent(_tables: Tables) -> list[Row]:
+    return []
