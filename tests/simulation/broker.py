@@ -39,6 +39,7 @@ class Broker:
         self._rng: Random = chance.rng("broker")
         self._told = told
         self._lines_made = 0
+        self._starts = 1
         self._created = 0
         self.consumers = Consumers(timeline, self._deliver_pulled, self._advise)
         self._api: dict[str, Callable[[list[str], dict[str, Any]], dict[str, Any]]] = {
@@ -59,6 +60,11 @@ class Broker:
         }
 
     # Connections
+
+    @property
+    def identity(self) -> str:
+        """As a server names itself, each time it starts."""
+        return f"SERVER{self._starts}"
 
     def next_line(self) -> int:
         self._lines_made += 1
@@ -97,6 +103,7 @@ class Broker:
 
     def start(self) -> None:
         self.up = True
+        self._starts += 1
         for stream in self.streams.values():
             for consumer in stream.consumers.values():
                 self.consumers.arm(stream, consumer)

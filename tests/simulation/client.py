@@ -103,6 +103,7 @@ class SimulatedClient:
         self._request_inbox = ""
         self._request_number = 0
         self._dead = False
+        self._server_info: dict[str, Any] = {}
         self.routes: dict[bytes, Any] = {}
         self.on_disconnected: Callable[[], Awaitable[None]] = _nothing
         self.on_reconnected: Callable[[], Awaitable[None]] = _nothing
@@ -229,6 +230,7 @@ class SimulatedClient:
         )
         self._broker.accept(line)
         self.line, self.is_connected = line, True
+        self._server_info = {"server_id": self._broker.identity}
         for sid, (subject, queue) in self._subscriptions.items():
             line.send("SUB", (sid, subject, queue))
         return True

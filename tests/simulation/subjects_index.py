@@ -21,33 +21,48 @@ def matches(pattern: str, subject: str) -> bool:
     return len(wanted) == len(words)
 
 
+Key = tuple[int, int]  # of a line, and of a subscription on it
+
+
 class Listeners:
     """Subscriptions of all lines; of a queue group, one is drawn for each message."""
 
     def __init__(self) -> None:
-        self._literal: dict[str, dict[tuple[int, int], tuple[Line, int, str]]] = {}
-        self._wild: dict[tuple[int, int], tuple[Line, int, str, str]] = {}
+        self._literal: dict[str, dict[Key, tuple[Line, int, str]]] = {}
+        self._wild: dict[str, dict[Key, tuple[Line, int, str, str]]] = {}  # by their beginning
 
     def add(self, line: Line, sid: int, subject: str, queue: str) -> None:
         key = (line.number, sid)
-        if "*" in subject or ">" in subject:
-            self._wild[key] = (line, sid, queue, subject)
+        if _is_wild(subject):
+            self._wild.setdefault(_beginning(subject), {})[key] = (line, sid, queue, subject)
         else:
             self._literal.setdefault(subject, {})[key] = (line, sid, queue)
 
     def remove(self, line: Line, sid: int, subject: str) -> None:
-        key = (line.number, sid)
-        self._wild.pop(key, None)
-        listening = self._literal.get(subject)
-        if listening is not None:
-            listening.pop(key, None)
-            if not listening:
-                del self._literal[subject]
+        table = self._wild if _is_wild(subject) else self._literal
+        place = _beginning(subject) if _is_wild(subject) else subject
+        listening = table.get(place, {})
+        listening.pop((line.number, sid), None)
+        if not listening:
+            table.pop(place, None)
 
     def of(self, subject: str) -> list[tuple[Line, int, str]]:
         """Each subscription: its line, its number there, and its queue group."""
         found = list(self._literal.get(subject, {}).values())
-        for line, sid, queue, pattern in self._wild.values():
-            if matches(pattern, subject):
-                found.append((line, sid, queue))
+        for place in (_beginning(subject), ""):
+            for line, sid, queue, pattern in self._wild.get(place, {}).values():
+                if matches(pattern, subject):
+                    found.append((line, sid, queue))
         return found
+
+
+def _is_wild(subject: str) -> bool:
+    return "*" in subject or ">" in subject
+
+
+def _beginning(subject: str) -> str:
+    """The first two tokens, if they are no wildcards."""
+    words = subject.split(".", 2)
+    if len(words) < 3 or _is_wild(words[0]) or _is_wild(words[1]):
+        return ""
+    return f"{words[0]}.{words[1]}"
