@@ -16,6 +16,13 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 BreakerState = Literal["closed", "open", "probing", "paused"]
 
 
+def rate_text(rate: float) -> str:
+    """As people write it, in the unit in which it is not below one: 50/s, 90/m, 10/h."""
+    units = (("s", 1), ("m", 60), ("h", 3_600))
+    unit, seconds = next((each for each in units if rate * each[1] >= 1), units[-1])
+    return f"{rate * seconds:.6g}/{unit}"
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
 

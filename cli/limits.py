@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Literal
 
 import typer
-from headway.agents.limit_views import LimitList, LimitRef, LimitView
+from headway.agents.limit_views import LimitList, LimitRef, rate_text
 from headway.cli.failures import BadInput
 from headway.cli.interventions import person
 from headway.cli.terminal import Terminal, with_flags
@@ -94,7 +94,7 @@ def table(listed: LimitList) -> RenderableType:
         found.add_row(
             Text(limit.scope),
             Text(limit.name),
-            Text(rate_text(limit), justify="right"),
+            Text("" if limit.rate is None else rate_text(limit.rate), justify="right"),
             Text("" if limit.rate is None else str(limit.burst), justify="right"),
             Text("" if limit.concurrency is None else str(limit.concurrency), justify="right"),
             Text(str(limit.waiting), justify="right"),
@@ -102,14 +102,6 @@ def table(listed: LimitList) -> RenderableType:
             Text(f"{moment(limit.set_at)} by {limit.set_by}", no_wrap=True),
         )
     return found
-
-
-def rate_text(limit: LimitView) -> str:
-    """As it is written: in the unit in which it is not below one."""
-    if limit.rate is None:
-        return ""
-    unit = next((each for each in ("s", "m") if limit.rate * _UNIT_S[each] >= 1), "h")
-    return f"{limit.rate * _UNIT_S[unit]:.6g}/{unit}"
 
 
 def removed(limit: LimitRef) -> RenderableType:

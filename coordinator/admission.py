@@ -10,6 +10,7 @@ from headway.agents.wire import Wire
 from headway.coordinator.admission_limits import Declared
 from headway.coordinator.admission_loop import AdmissionLoop
 from headway.coordinator.admission_turns import Turns
+from headway.coordinator.admission_words import Explanations
 from headway.coordinator.admissions import Admissions, Contents, Transport
 from headway.coordinator.breakers import Breakers
 from headway.coordinator.clock import now_ms
@@ -35,6 +36,7 @@ class Admission:
         self._roll = roll
         self.declared = Declared(store)
         self.breakers = Breakers(store, wire, now_ms, rng, self._wake)
+        self.explain = Explanations(store, self.declared, self.breakers)
         self.turns = Turns(store, self.declared, time.monotonic, rng)
         self.commands = Admissions(
             store, self.declared, transport, contents, self.breakers.observe, self._wake

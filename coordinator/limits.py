@@ -18,6 +18,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from headway.agents.limit_views import rate_text
+
 ScopeName = Literal["agent", "saga", "key"]
 
 START_SLACK_S = 0.1  # attempts may begin so much later than their turn, and bunch up
@@ -59,17 +61,9 @@ class Limit(NamedTuple):
         return (burst - 1) * self.interval_us
 
     def __str__(self) -> str:
-        parts = [] if self.rate is None else [f"{rate_text(self.rate)}"]
+        parts = [] if self.rate is None else [rate_text(self.rate)]
         parts += [] if self.concurrency is None else [f"{self.concurrency} at a time"]
         return ", ".join(parts)
-
-
-def rate_text(rate: float) -> str:
-    """As people write it: 50/s, 90/m."""
-    for unit, seconds in (("s", 1), ("m", 60)):
-        if rate * seconds >= 1 or unit == "m":
-            return f"{rate * seconds:.6g}/{unit}"
-    raise AssertionError(rate)
 
 
 def default_burst(rate: float | None) -> int:

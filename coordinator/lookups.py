@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from uuid import UUID
 
@@ -19,6 +19,10 @@ from headway.coordinator.store import Store
 OPEN_STATUSES = frozenset({"running", "compensating", "parked", "failed_to_compensate"})
 
 
+Explain = Callable[[Loaded], Awaitable[Mapping[str, str]]]
+"""What steps wait for, where that is not their agent's answer."""
+
+
 class Lookups:
     """Answers from the store, and for what ended a moment ago from memory."""
 
@@ -28,11 +32,13 @@ class Lookups:
         settled: Settled,
         roll: Roll,
         clock: Callable[[], int],
+        explain: Explain,
     ) -> None:
         self._store = store
         self._settled = settled
         self._roll = roll
         self._clock = clock
+        self._explain = explain
 
     def operations(self) -> dict[str, Serve]:
         return {
@@ -54,6 +60,10 @@ class Lookups:
     async def show(self, loaded: Loaded) -> views.TaskView:
         """A task as people see it, with what it has used if it has bounds."""
         view = portraits.task_view(loaded, self._roll.instances())
+        if not view.settled:
+            waits = await self._explain(loaded)
+            for step in view.steps:
+                step.waiting_for = waits.get(step.name, step.waiting_for)
         if loaded.manifest is not None:
             [used] = await self._store.fetch("usage_of_task", loaded.id)
             view.usage = views.UsageView(tokens=used["tokens"], cost_usd=used["cost_usd"])

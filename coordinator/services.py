@@ -63,7 +63,7 @@ def services(parts: Parts, health: Serve) -> Offer:
         parts.jitter,
         parts.admission.turns.take,
     )
-    lookups = Lookups(store, parts.settled, roll, now_ms)
+    lookups = Lookups(store, parts.settled, roll, now_ms, parts.admission.explain)
     by_people = Interventions(parts.ask, gates.decide, _reading(store), lookups.show, now_ms)
     tasks, journal = TaskOperations(around), Journal(store, parts.hold, now_ms)
     documents = Documents(store, wire.publish, now_ms)
