@@ -85,6 +85,26 @@ async def test_a_peer_goes_on_for_a_coordinator_killed_at_its_worst_moment(
     assert len(system.downstream.calls(task)) == 3
 
 
+@pytest.mark.parametrize("moment", ["publish", "ack", "announcement"])
+async def test_a_peer_that_is_there_takes_over_within_a_second(system, measured, moment):
+    """As shipped. Either of the two may be given an event, so there are some tasks; one of them
+    meets its coordinator's death."""
+    count = 20
+    async with system.coordinating(), system.working():
+        await registered(system.client, linear())
+        doomed = await system.coordinator("--die-at", moment)
+        await both_beat(system)
+        await system.client.submit_many("linear", ({"number": n} for n in range(count)))
+        assert await doomed.ended() == -9
+        killed_at = time.monotonic()
+        statuses = await system.all_settled(count)
+        measured(f"coordinator killed: {moment}, a peer", time.monotonic() - killed_at, 1.0)
+        await eventually(lambda: no_events(system), 10)
+    assert statuses == {"succeeded": count}
+    assert system.downstream.effects() == {"done": 3 * count}
+    assert len(system.downstream.calls()) == 3 * count
+
+
 async def test_a_commit_whose_answer_was_lost_is_still_acted_upon(
     system, short_ack_wait, measured, monkeypatch
 ):
