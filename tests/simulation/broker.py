@@ -17,7 +17,7 @@ from simulation.consumers import Consumers
 from simulation.faults import Chance
 from simulation.loop import Timeline
 from simulation.network import Line, Message
-from simulation.streams import Consumer, Refused, Stream
+from simulation.streams import Consumer, Refused, Stored, Stream
 from simulation.subjects_index import Listeners, matches
 
 EPOCH_S = 1_800_000_000  # the server's wall clock at the beginning
@@ -38,6 +38,7 @@ class Broker:
         self._timeline = timeline
         self._rng: Random = chance.rng("broker")
         self._told = told
+        self.on_acked: Callable[[str, Stored], None] = _unheard
         self._lines_made = 0
         self._starts = 1
         self._created = 0
@@ -219,6 +220,9 @@ class Broker:
         if stream is None or consumer is None:
             return
         self._told("ack", words[2], words[3], int(words[5]), body[:4].decode("ascii", "replace"))
+        stored = stream.messages.get(int(words[5]))
+        if stored is not None and body in (b"", b"+ACK"):
+            self.on_acked(stream.name, stored)
         self.consumers.on_ack(stream, consumer, int(words[5]), int(words[6]), body)
 
     # The management API
@@ -426,3 +430,7 @@ class Broker:
     def _seconds(self, moment: str) -> float:
         at = datetime.fromisoformat(moment.replace("Z", "+00:00"))
         return at.timestamp() - EPOCH_S
+
+
+def _unheard(_stream: str, _stored: Stored) -> None:
+    return

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
+import orjson
 from headway.agents.identity import operation_id
 from headway.sagas import Definition, fold, violations
 from headway.sagas import events as e
@@ -47,7 +48,7 @@ class Laws:
         self._world = world
         self._downstream = downstream
         self._desk = desk
-        self._known: dict[UUID, Known] = {}
+        self.known: dict[UUID, Known] = {}
         self._sagas: dict[tuple[str, int], Definition] = {}
         world.tables.on_change = self._on_change
         downstream.on_effect = self._on_effect
@@ -56,16 +57,16 @@ class Laws:
         if statement != "commit_batch":
             return
         for task in self._world.tables.tasks.values():
-            known = self._known.get(task.id)
+            known = self.known.get(task.id)
             if known is None or known.task.version != task.version:
                 for wrong in self._changed(task):
                     self._world.fail(f"task {task.id} ({task.saga}): {wrong}")
 
     def _changed(self, row: TaskRow) -> Iterator[str]:
-        known = self._known.get(row.id)
+        known = self.known.get(row.id)
         if known is None:
             definition = self._saga(row)
-            known = self._known[row.id] = Known(definition, unborn(definition), "")
+            known = self.known[row.id] = Known(definition, unborn(definition), "")
         history = self._world.tables.history.get(row.id, [])
         for place, event in enumerate(history[known.task.version :], known.task.version + 1):
             if event.version != place:
@@ -90,8 +91,20 @@ class Laws:
         known.status = row.status
 
     def _before(self, known: Known, event: e.Event) -> Iterator[str]:
-        if not isinstance(event, e.AttemptDispatched):
-            return
+        match event:
+            case e.AttemptDispatched():
+                yield from self._before_dispatch(known, event)
+            case e.AttemptRepublished() | e.AttemptClaimed():
+                before = known.task.steps[event.step].epoch
+                if event.epoch != before + 1:
+                    yield f"{event} after epoch {before}"
+            case e.RecoveryStarted():
+                pivot = known.definition.pivot
+                state = None if pivot is None else known.task.steps[pivot]
+                if state is not None and state.actions and state.status != "failed":
+                    yield f"{event} past the point of no return: {pivot} is {state.status}"
+
+    def _before_dispatch(self, known: Known, event: e.AttemptDispatched) -> Iterator[str]:
         state, step = known.task.steps[event.step], known.definition.steps[event.step]
         if state.outstanding:
             yield f"{event} though attempt {state.attempt} is outstanding"
@@ -107,7 +120,7 @@ class Laws:
             yield f"{event} past the pivot, or of what reads only"
 
     def _on_effect(self, row: Row, what: str) -> None:
-        known = self._known.get(row.task)
+        known = self.known.get(row.task)
         if known is None:
             self._world.fail(f"an effect of {row.step} for a task that is not stored: {row.task}")
             return
@@ -137,7 +150,7 @@ class Laws:
             if task not in tables.tasks
         ]
         return missing + [
-            f"{task.id} ({task.saga}) is {task.status}: {_outline(self._known[task.id].task)}"
+            f"{task.id} ({task.saga}) is {task.status}: {_outline(self.known[task.id].task)}"
             for task in tables.tasks.values()
             if task.status not in TIMELESS
         ]
@@ -161,7 +174,10 @@ class Laws:
     def _left(self, row: TaskRow) -> Iterator[str]:
         if row.status not in ENDED:
             return
-        known = self._known[row.id]
+        known = self.known[row.id]
+        parent = None if row.parent is None else self._world.tables.tasks[_parent_of(row)]
+        if parent is not None and (parent.status, row.status) == ("compensated", "succeeded"):
+            yield f"it is not undone with its parent {parent.id}"
         for name, step in known.definition.steps.items():
             if step.kind != "action":
                 continue
@@ -178,6 +194,10 @@ class Laws:
         if key not in self._sagas:
             self._sagas[key] = Definition.from_json(self._world.tables.sagas[key].body)
         return self._sagas[key]
+
+
+def _parent_of(row: TaskRow) -> UUID:
+    return UUID(orjson.loads(row.parent or b"null")[0])
 
 
 def _outline(task: Task) -> str:

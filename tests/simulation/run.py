@@ -17,6 +17,7 @@ from unittest import mock
 from headway.coordinator import app
 from headway.coordinator.app import Coordinator
 from headway.coordinator.settings import Settings
+from simulation.carriage import Carriage
 from simulation.clocks import Patch, replaced
 from simulation.crew import work
 from simulation.downstream import Downstream
@@ -99,6 +100,7 @@ class _Play:
         self.downstream = Downstream(world)
         self.desk: Desk = desk_of(rng, rng.randint(2, 12), self.faulty_s * 0.8)
         self.laws = Laws(world, self.downstream, self.desk)
+        self.carriage = Carriage(world, self.laws)
         self.processes = [
             *(
                 Process(world, f"coordinator{number}", coordinate)
@@ -127,6 +129,7 @@ class _Play:
             if self.desk.submitted_all and not self.laws.unsettled():
                 break
             self._until(timeline.now + 1.0)
+            self.carriage.look()
         if world.wrong:
             return
         left = self.laws.unsettled()

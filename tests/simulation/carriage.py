@@ -1,0 +1,88 @@
+"""What must hold between the streams and what is stored.
+
+- An answer is acked only when it has counted: its attempt is no longer outstanding, and what
+  succeeded is in the history.
+- No dispatch stays lost: once nothing goes wrong any more, what is outstanding is soon in the
+  stream, or answered; long before the last net, which looks every 30 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import orjson
+from headway.agents.messages import COMPLETED, FAILED, TIMED_OUT, Event
+from headway.agents.subjects import COMMANDS_STREAM, EVENTS_STREAM
+from headway.coordinator.commands import subject_of
+from headway.coordinator.outcomes import decode
+from headway.sagas.task import Phase, StepState
+from headway.sagas.transition import outstanding
+from simulation.laws import Laws
+from simulation.streams import Stored
+from simulation.world import World
+
+LOST_MAX_S = 15.0  # twice `ack_wait`, and some
+
+_SUCCESS = {
+    Phase.ACTION: {"StepCompleted", "LateSuccess", "StepSettled"},
+    Phase.COMPENSATION: {"StepCompensated", "EmptyDoubted", "StepSettled"},
+}
+
+
+class Carriage:
+    def __init__(self, world: World, laws: Laws) -> None:
+        self._world = world
+        self._laws = laws
+        self._lost_since: dict[tuple[str, int, int], float] = {}
+        world.broker.on_acked = self._on_acked
+
+    def look(self) -> None:
+        """Once a second after it healed."""
+        now = self._world.timeline.now
+        lost = dict.fromkeys(self._lost())
+        self._lost_since = {each: self._lost_since.get(each, now) for each in lost}
+        for (subject, attempt, epoch), since in self._lost_since.items():
+            if now - since > LOST_MAX_S:
+                self._world.fail(
+                    f"attempt {attempt} (epoch {epoch}) on {subject} stays lost: for "
+                    f"{now - since:.0f} s it has been in no stream"
+                )
+
+    def _lost(self) -> Iterator[tuple[str, int, int]]:
+        streams = self._world.broker.streams
+        commands, events = streams.get(COMMANDS_STREAM), streams.get(EVENTS_STREAM)
+        there = {} if commands is None else commands.by_subject
+        answered = [] if events is None else [s.rpartition(".")[2] for s in events.by_subject]
+        for row in self._world.tables.tasks.values():
+            if str(row.id) in answered:
+                continue
+            known = self._laws.known[row.id]
+            for sent in outstanding(known.definition, known.task):
+                subject = subject_of(row.id, known.definition.steps[sent.step], sent.phase)
+                if subject not in there:
+                    yield subject, sent.attempt, sent.epoch
+
+    def _on_acked(self, stream: str, stored: Stored) -> None:
+        if stream != EVENTS_STREAM:
+            return
+        event = decode(stored.body)
+        task = UUID(event.task)
+        if task not in self._laws.known or event.type not in (COMPLETED, FAILED, TIMED_OUT):
+            return
+        state = self._laws.known[task].task.steps[event.step]
+        said = f"{event.type} of attempt {event.attempt} of {event.step} ({event.task}) was acked"
+        now = state.phase, state.attempt, state.epoch
+        if state.outstanding and now == (event.phase, event.attempt, event.epoch):
+            self._world.fail(f"{said}, and the attempt is outstanding")
+        elif event.type == COMPLETED and not self._counted(task, event, state):
+            self._world.fail(f"{said}, and its success is not in the history")
+
+    def _counted(self, task: UUID, event: Event, state: StepState) -> bool:
+        phase = Phase(event.phase)
+        if phase is Phase.ACTION and event.attempt <= state.discounted:
+            return True
+        return any(
+            each.type in _SUCCESS[phase] and orjson.loads(each.data).get("step") == event.step
+            for each in self._world.tables.history[task]
+        )
