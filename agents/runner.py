@@ -12,7 +12,9 @@ import sys
 from collections.abc import Sequence
 
 from headway.agents.agent import Agent
+from headway.agents.codec import Keyring
 from headway.agents.connection import connect
+from headway.agents.credentials import Credentials
 from headway.agents.errors import DeclarationError
 from headway.agents.isolation import Isolation
 from headway.agents.subjects import COMMANDS_STREAM
@@ -63,14 +65,19 @@ async def serve(
     agents: Sequence[Agent],
     url: str,
     *,
+    credentials: Sequence[Credentials] = (),
     concurrency: int = CONCURRENCY,
     grace_s: float = GRACE_S,
+    keyring: Keyring | None = None,
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Work for all `agents` on one connection until SIGTERM, SIGINT or `stop`.
+    """Work for all `agents` until SIGTERM, SIGINT or `stop`: each on a connection of its own with
+    its `credentials`, or all on one if there are none.
 
     Waits for a server that is not there yet. A second signal ends the process at once.
+    DeclarationError: some agents have credentials, but not all.
     """
+    crews = _crews(agents, credentials)
     stop = stop or asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -82,8 +89,39 @@ async def serve(
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
+    async with asyncio.TaskGroup() as group:
+        for crew, theirs in crews:
+            group.create_task(_serve(crew, url, theirs, concurrency, grace_s, keyring, stop))
+
+
+def _crews(
+    agents: Sequence[Agent], credentials: Sequence[Credentials]
+) -> list[tuple[Sequence[Agent], Credentials | None]]:
+    """Agents that share a connection, and what that is opened with."""
+    if not credentials:
+        return [(agents, None)]
+    known = {each.agent: each for each in credentials}
+    for agent in agents:
+        if agent.name not in known:
+            raise DeclarationError(
+                f"there are no credentials for agent {agent.name!r}, only for "
+                f"{', '.join(sorted(known))}: `headway agents grant {agent.name}` makes them"
+            )
+    return [((agent,), known[agent.name]) for agent in agents]
+
+
+async def _serve(
+    agents: Sequence[Agent],
+    url: str,
+    credentials: Credentials | None,
+    concurrency: int,
+    grace_s: float,
+    keyring: Keyring | None,
+    stop: asyncio.Event,
+) -> None:
+    """Work for `agents` on one connection until `stop`."""
     name = "agents " + ", ".join(agent.name for agent in agents)
-    connecting = asyncio.ensure_future(connect(url, name=name, wait=True))
+    connecting = asyncio.ensure_future(connect(url, name=name, credentials=credentials, wait=True))
     stopped = asyncio.ensure_future(stop.wait())
     await asyncio.wait({connecting, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
@@ -96,7 +134,9 @@ async def serve(
         stopping = group.create_task(stop.wait())
         stopping.add_done_callback(lambda _: watching.cancel())
         for agent in agents:
-            worker = Worker(connection, agent, concurrency=concurrency, grace_s=grace_s)
+            worker = Worker(
+                connection, agent, concurrency=concurrency, grace_s=grace_s, keyring=keyring
+            )
             group.create_task(worker.run(stop))
 
 
@@ -104,12 +144,16 @@ def run(
     agents: Sequence[Agent],
     url: str,
     *,
+    credentials: Sequence[Credentials] = (),
     concurrency: int = CONCURRENCY,
     grace_s: float = GRACE_S,
+    keyring: Keyring | None = None,
 ) -> None:
     """`serve` as the main thing of this process, tuned for it (uvloop if it is installed)."""
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
     new_loop = None if uvloop is None else uvloop.new_event_loop
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(serve(agents, url, concurrency=concurrency, grace_s=grace_s))
+        runner.run(
+            serve(agents, url, credentials=credentials, concurrency=concurrency, grace_s=grace_s)
+        )

@@ -186,6 +186,11 @@ def answers_to(asker: str, question: str, number: int) -> str:
     return f"{question.rpartition('.')[0]}.answers.{asker}.{number}"
 
 
+def answers_of_agent(agent: str) -> str:
+    """All that the workers of an agent answer there."""
+    return f"{PREFIX}.alive.{agent}.answers.>"
+
+
 def answers_for(asker: str) -> tuple[str, str]:
     """All answers of agents, and of peers, to one asker."""
     return f"{PREFIX}.alive.*.answers.{asker}.*", f"{PREFIX}.peers.answers.{asker}.*"

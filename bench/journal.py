@@ -28,6 +28,7 @@ import asyncpg
 import psutil
 from headway.agents import Client
 from headway.agents.api import Api
+from headway.agents.connection import Connection, connect
 from headway.agents.entries import (
     JournalAppend,
     JournalAppended,
@@ -79,8 +80,8 @@ class Report:
 class Author:
     """An agent's side of one journal."""
 
-    def __init__(self, client: Client, task: UUID) -> None:
-        self._api = Api(client.connection, agent="writer")
+    def __init__(self, connection: Connection, task: UUID) -> None:
+        self._api = Api(connection, agent="writer")
         self._operation = {"task": task, "step": "do", "phase": "action"}
         self._epoch = self._seq = 0
         self.append_s: list[float] = []
@@ -123,9 +124,11 @@ def cpu_s(pids: dict[str, int]) -> dict[str, float]:
     return spent
 
 
-async def run(client: Client, pids: dict[str, int], agents: int, calls: int) -> Run:
+async def run(
+    client: Client, connection: Connection, pids: dict[str, int], agents: int, calls: int
+) -> Run:
     receipts = await client.submit_many("journal", [{"n": n} for n in range(agents)])
-    authors = [Author(client, receipt.task) for receipt in receipts]
+    authors = [Author(connection, receipt.task) for receipt in receipts]
     await asyncio.gather(*(author.open() for author in authors))
     before, began = cpu_s(pids), time.perf_counter()
     await asyncio.gather(*(author.work(calls) for author in authors))
@@ -148,18 +151,22 @@ async def measure(entries: int) -> Report:
     report = Report()
     with tempfile.TemporaryDirectory(prefix="headway-bench-") as folder:
         async with Embedded(Path(folder) / "data") as embedded:
-            async with await Client.connect(embedded.nats_url) as client:
+            async with (
+                await Client.connect(embedded.nats_url) as client,
+                await connect(embedded.agents_nats_url, name="writers") as connection,
+            ):
                 saga = Saga("journal").step("do", "writer.do", read_only=True)
                 await client.register(saga.define())
                 pids = {name: each.pid for name, each in embedded.processes.items()}
                 pids["agents"] = psutil.Process().pid
-                await run(client, pids, *WARM_UP)
+                await run(client, connection, pids, *WARM_UP)
                 for agents in AGENTS:
                     calls = max(CALLS_MIN, entries // (2 * agents))
-                    report.runs.append(await run(client, pids, agents, min(calls, 1_000)))
-            connection = await asyncpg.connect(embedded.postgres_url)
-            report.audit = dict(await connection.fetchrow(AUDIT))
-            await connection.close()
+                    calls = min(calls, 1_000)
+                    report.runs.append(await run(client, connection, pids, agents, calls))
+            database = await asyncpg.connect(embedded.postgres_url)
+            report.audit = dict(await database.fetchrow(AUDIT))
+            await database.close()
     return report
 
 

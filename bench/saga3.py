@@ -202,7 +202,7 @@ async def audit(postgres_url: str) -> dict[str, int]:
 async def run(tasks: int, rounds: int) -> Report:
     with tempfile.TemporaryDirectory(prefix="headway-bench-") as folder:
         async with Embedded(Path(folder) / "data") as embedded:
-            with agents(embedded.nats_url) as agents_pid:
+            with agents(embedded.agents_nats_url) as agents_pid:
                 async with await Client.connect(embedded.nats_url) as client:
                     await client.register(saga("saga3", "third.do").define())
                     await client.register(saga("saga3-undone", "third.refuse").define())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from headway.agents.errors import Unavailable
@@ -20,6 +21,9 @@ DEFAULT_DATA = Path(".headway")
 NATS_URL = "HEADWAY_NATS_URL"
 POSTGRES_URL = "HEADWAY_POSTGRES_URL"
 DATA = "HEADWAY_DATA"
+
+
+Who = Literal["people", "agents", "coordinators"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +49,9 @@ def data_directory(given: Path | None, environ: Mapping[str, str]) -> Path:
     return given or Path(environ.get(DATA) or DEFAULT_DATA)
 
 
-def find(given: Given, environ: Mapping[str, str]) -> Addresses:
-    """The addresses to use; Unavailable says how to give them if there are none.
+def find(given: Given, environ: Mapping[str, str], who: Who = "people") -> Addresses:
+    """The addresses to use; Unavailable says how to give them if there are none. A running `up` has
+    another user of NATS for each of `who`.
 
     BadInput when what was given is no URL.
     """
@@ -55,7 +60,7 @@ def find(given: Given, environ: Mapping[str, str]) -> Addresses:
         return Addresses(_url(given.nats_url, "--nats-url"), postgres_url, "--nats-url")
     if environ.get(NATS_URL):
         return Addresses(_url(environ[NATS_URL], NATS_URL), postgres_url, NATS_URL)
-    return _of_running_up(data_directory(given.data, environ))
+    return _of_running_up(data_directory(given.data, environ), who)
 
 
 def without_secret(url: str) -> str:
@@ -77,7 +82,7 @@ def _without_secret(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-def _of_running_up(data: Path) -> Addresses:
+def _of_running_up(data: Path, who: Who) -> Addresses:
     try:
         running = running_connections(data)
     except PermissionError:
@@ -94,4 +99,9 @@ def _of_running_up(data: Path) -> Addresses:
             f"no `headway up` runs in {data}, and no address was given: "
             f"start one there, or set --nats-url or {NATS_URL}"
         )
-    return Addresses(running.nats_url, running.postgres_url, f"`headway up` in {data}")
+    urls = {
+        "people": running.nats_url,
+        "agents": running.agents_nats_url,
+        "coordinators": running.coordinators_nats_url,
+    }
+    return Addresses(urls[who], running.postgres_url, f"`headway up` in {data}")

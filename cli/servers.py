@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from headway.agents import runner
+from headway.agents.credentials import read as read_credentials
 from headway.agents.worker import CONCURRENCY
 from headway.cli.addresses import data_directory
 from headway.cli.extras import load
 from headway.cli.terminal import PostgresUrl, Terminal, command
 
 PANEL = "Run"
+CREDS = "HEADWAY_CREDS"
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 COORDINATORS_MAX = 16
 
@@ -61,11 +64,22 @@ def agent(
     concurrency: Annotated[
         int, typer.Option(min=1, max=10_000, help="Handlers of one agent at a time.")
     ] = CONCURRENCY,
+    creds: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help=f"Credentials of an agent; once for each. Else {CREDS}, separated by "
+            f"{os.pathsep!r}.",
+            metavar="FILE",
+        ),
+    ] = None,
 ) -> None:
     """Run agents in this process, until SIGTERM. Run as many of each as you like."""
     _log_to_standard_error()
     loaded = [runner.load(one) for one in agents]
-    runner.run(loaded, terminal.addresses().nats_url, concurrency=concurrency)
+    files = creds or [Path(each) for each in os.environ.get(CREDS, "").split(os.pathsep) if each]
+    credentials = [read_credentials(file) for file in files]
+    url = terminal.addresses(who="agents").nats_url
+    runner.run(loaded, url, credentials=credentials, concurrency=concurrency)
 
 
 def _log_to_standard_error() -> None:

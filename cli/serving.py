@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 
 def coordinator(terminal: Terminal, postgres_url: str | None) -> None:
     """Run one coordinator until SIGINT or SIGTERM; outages of its servers do not end it."""
-    addresses = terminal.addresses(postgres_url)
+    addresses = terminal.addresses(postgres_url, "coordinators")
     if addresses.postgres_url is None:
         raise BadInput(f"no PostgreSQL address: set --postgres-url or {POSTGRES_URL}")
     app.run(_settings(addresses.nats_url, addresses.postgres_url))

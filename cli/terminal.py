@@ -18,7 +18,16 @@ from typing import Annotated, Any, TypeVar
 import typer
 from headway.agents.client import Client
 from headway.cli import output
-from headway.cli.addresses import DATA, DEFAULT_DATA, NATS_URL, POSTGRES_URL, Addresses, Given, find
+from headway.cli.addresses import (
+    DATA,
+    DEFAULT_DATA,
+    NATS_URL,
+    POSTGRES_URL,
+    Addresses,
+    Given,
+    Who,
+    find,
+)
 from pydantic import BaseModel
 from rich.console import RenderableType
 
@@ -55,9 +64,9 @@ class Terminal:
     as_json: bool = False
     given: Given = Given()
 
-    def addresses(self, postgres_url: str | None = None) -> Addresses:
+    def addresses(self, postgres_url: str | None = None, who: Who = "people") -> Addresses:
         """Where the servers are; Unavailable says how to give addresses if there are none."""
-        return find(replace(self.given, postgres_url=postgres_url), os.environ)
+        return find(replace(self.given, postgres_url=postgres_url), os.environ, who)
 
     def ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
         """Connect, put one question to the coordinator, and return the answer."""

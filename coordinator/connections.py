@@ -16,11 +16,17 @@ FILE_NAME = "connections.json"
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """Two URLs with user and password, and the process that keeps the servers running."""
+    """URLs with user and password, and the process that keeps the servers running.
+
+    NATS has one for people and programs, one for agents without credentials of their own, and one
+    for coordinators: each may do what is said in `permissions`.
+    """
 
     nats_url: str
     postgres_url: str
     pid: int
+    agents_nats_url: str
+    coordinators_nats_url: str
 
 
 def running_connections(data: Path) -> Connections | None:

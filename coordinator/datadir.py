@@ -3,6 +3,7 @@
     headway.json      marks it as ours; nothing is ever deleted from a directory without it
     lock              held by the one process that uses the directory; contains its pid
     secrets.json      passwords, made once; only the owner may read them
+    grants.json       public keys of agents that have credentials of their own
     ports.json        ports on loopback, chosen once, so that clients find a restarted server
     connections.json  there while everything runs: URLs for clients
     nats/ postgres/   each server's own
@@ -35,8 +36,9 @@ MARKER = "headway.json"
 LOCK = "lock"
 SECRETS = "secrets.json"
 PORTS = "ports.json"
+GRANTS = "grants.json"
 DISCARDED = "discarded"
-CONTENTS = (SECRETS, PORTS, CONNECTIONS, "nats", "postgres", "postgres-unfinished", "logs")
+CONTENTS = (SECRETS, PORTS, GRANTS, CONNECTIONS, "nats", "postgres", "postgres-unfinished", "logs")
 SECRET_BYTES = 24
 
 _log = logging.getLogger("headway.coordinator.datadir")
@@ -48,8 +50,10 @@ class DataDirectoryError(HeadwayError):
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    nats_password: str
+    nats_password: str  # people's
     postgres_password: str
+    agents_password: str
+    coordinators_password: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +97,19 @@ class DataDirectory:
     def secrets(self) -> Secrets:
         """The passwords of this directory's servers, made when first asked for."""
         stored = self._read(SECRETS)
-        if stored:
-            return Secrets(**stored)
-        made = Secrets(secrets.token_hex(SECRET_BYTES), secrets.token_hex(SECRET_BYTES))
-        self._write(SECRETS, asdict(made))
-        return made
+        made = {each.name: secrets.token_hex(SECRET_BYTES) for each in fields(Secrets)}
+        if stored.keys() != made.keys():
+            stored = {**made, **stored}
+            self._write(SECRETS, stored)
+        return Secrets(**stored)
+
+    def grants(self) -> list[dict[str, str]]:
+        """The keys that agents were let in with when this was asked last, for a server that starts
+        before the database can be asked."""
+        return list(self._read(GRANTS).get("keys", []))
+
+    def keep_grants(self, keys: list[dict[str, str]]) -> None:
+        self._write(GRANTS, {"keys": keys})
 
     def ports(self) -> Ports:
         """The ports of this directory's servers, which must not be running now.

@@ -23,8 +23,10 @@ from headway.coordinator import nats_server, postgres_server
 from headway.coordinator.connections import Connections
 from headway.coordinator.coordinator_child import COMMAND, CoordinatorChild
 from headway.coordinator.datadir import DataDirectory, existing_data_directory
+from headway.coordinator.doorkeeper import Doorkeeper, admitted
 from headway.coordinator.leftovers import end_leftovers
 from headway.coordinator.nats_server import NatsServer
+from headway.coordinator.permissions import ANY_AGENT, User, of_agent, of_people
 from headway.coordinator.postgres_server import PostgresServer
 from headway.coordinator.serveruser import server_user
 from headway.coordinator.supervisor import Server, Supervised
@@ -52,10 +54,21 @@ class Embedded:
         self._command = tuple(coordinator_command)
         self._data: DataDirectory | None = None
         self._connections: Connections | None = None
+        self._doorkeeping: asyncio.Task[None] | None = None
 
     @property
     def nats_url(self) -> str:
+        """For people and programs."""
         return self.connections.nats_url
+
+    @property
+    def agents_nats_url(self) -> str:
+        """For agents without credentials of their own."""
+        return self.connections.agents_nats_url
+
+    @property
+    def coordinators_nats_url(self) -> str:
+        return self.connections.coordinators_nats_url
 
     @property
     def postgres_url(self) -> str:
@@ -75,12 +88,18 @@ class Embedded:
         self._data = DataDirectory(self._path)
         try:
             await _end_leftovers(self._data)
-            postgres, nats = _servers(self._data)
-            self._connections = Connections(nats.url, postgres.url, os.getpid())
+            users = _users(self._data)
+            postgres, nats = _servers(self._data, users)
+            coordinators, people, agents = map(nats.url_of, users)
+            self._connections = Connections(people, postgres.url, os.getpid(), agents, coordinators)
             servers: list[Server] = [postgres, nats, *self._coordinator_children(self._data)]
             for server in servers:
                 supervised = self.processes[server.name] = Supervised(server)
                 await supervised.start()
+            doorkeeper = Doorkeeper(
+                self._data, nats, self.processes[nats.name], users, postgres.url
+            )
+            self._doorkeeping = asyncio.create_task(doorkeeper.run())
             self._data.publish(self._connections)
         except BaseException:
             await self.stop()
@@ -89,6 +108,10 @@ class Embedded:
 
     async def stop(self) -> None:
         """End everything in the reverse order of its start; may be repeated."""
+        if self._doorkeeping is not None:
+            self._doorkeeping.cancel()
+            await asyncio.wait({self._doorkeeping})
+            self._doorkeeping = None
         for supervised in reversed(self.processes.values()):
             await supervised.stop()
         self.processes.clear()
@@ -116,7 +139,7 @@ class Embedded:
                 name,
                 data.log(name),
                 command=self._command,
-                nats_url=self.nats_url,
+                nats_url=self.coordinators_nats_url,
                 postgres_url=self.postgres_url,
             )
             for name in names
@@ -173,7 +196,17 @@ async def _end_leftovers(data: DataDirectory) -> None:
     await end_leftovers(postgres_server.PROGRAM, data.postgres)
 
 
-def _servers(data: DataDirectory) -> tuple[PostgresServer, NatsServer]:
+def _users(data: DataDirectory) -> tuple[User, User, User]:
+    """Coordinators, people, and agents without credentials of their own."""
+    passwords = data.secrets()
+    return (
+        User("coordinator", passwords.coordinators_password),
+        User("headway", passwords.nats_password, permissions=of_people()),
+        User("agents", passwords.agents_password, permissions=of_agent(ANY_AGENT)),
+    )
+
+
+def _servers(data: DataDirectory, users: Sequence[User]) -> tuple[PostgresServer, NatsServer]:
     ports, passwords, user = data.ports(), data.secrets(), server_user()
     postgres = PostgresServer(
         data.postgres,
@@ -187,7 +220,7 @@ def _servers(data: DataDirectory) -> tuple[PostgresServer, NatsServer]:
         data.log(NatsServer.name),
         port=ports.nats,
         monitoring_port=ports.nats_monitoring,
-        password=passwords.nats_password,
+        users=[*users, *admitted(data.grants())],
         run_as=user,
     )
     return postgres, nats

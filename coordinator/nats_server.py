@@ -1,4 +1,4 @@
-"""One nats-server with JetStream, on loopback, with a password, in a directory of its own.
+"""One nats-server with JetStream, on loopback, for users that it knows, in a directory of its own.
 
 The server works in its directory and names everything in it by relative paths, so the directories
 above may be closed to it and their names may hold any character.
@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import nats.errors
 from headway.coordinator.binaries import nats_server_program
 from headway.coordinator.leftovers import end_leftovers, server_identity
 from headway.coordinator.logfile import LogFile
+from headway.coordinator.permissions import User, authorization
 from headway.coordinator.process import Launch
 from headway.coordinator.serveruser import ServerUser
 from nats.aio.client import Client
 
 PROGRAM = "nats-server"
-USER = "headway"
 MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
 ANSWER_TIMEOUT_S = 2
 ANSWER_POLL_S = 0.02
@@ -30,13 +33,12 @@ SERVICE_ERROR = "Nats-Service-Error-Code"
 CONFIG = """\
 listen: "127.0.0.1:{port}"
 http: "127.0.0.1:{monitoring_port}"
-authorization {{ user: "{user}", password: "{password}" }}
 max_payload: {max_payload}
 jetstream {{
   store_dir: "jetstream"
   sync_interval: always  # a submission is on disk before it is acknowledged
 }}
-"""
+{tls}{authorization}"""
 
 
 class NatsServer:
@@ -51,22 +53,25 @@ class NatsServer:
         *,
         port: int,
         monitoring_port: int,
-        password: str,
+        users: Sequence[User],
         run_as: ServerUser | None,
+        tls: str = "",
     ) -> None:
+        """The first of `users` is who we are ourselves. `tls`: that block of a configuration."""
         self.log = log
-        self.url = f"nats://{USER}:{password}@127.0.0.1:{port}"
+        self._port = port
+        self._users = tuple(users)
+        self.url = self.url_of(users[0])
         self.monitoring_url = f"http://127.0.0.1:{monitoring_port}"
         self.store = directory / "jetstream"
         self._directory = directory
         self._run_as = run_as
-        self._config = CONFIG.format(
-            port=port,
-            monitoring_port=monitoring_port,
-            user=USER,
-            password=password,
-            max_payload=MAX_PAYLOAD_BYTES,
-        )
+        self._monitoring_port = monitoring_port
+        self._tls = tls
+
+    def url_of(self, user: User) -> str:
+        """Where a user with a password connects."""
+        return f"nats://{user.name}:{user.password}@127.0.0.1:{self._port}"
 
     async def end_leftovers(self) -> None:
         """End every nats-server that serves this directory, whoever started it."""
@@ -77,13 +82,32 @@ class NatsServer:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._run_as:
             self._run_as.own(self._directory)
-        path = self._directory / "nats.conf"
-        path.unlink(missing_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._write_configuration()
+
+    def admit(self, users: Sequence[User], pid: int) -> None:
+        """Let these users in, and nobody else any more; the running server, `pid`, goes on."""
+        self._users = tuple(users)
+        self._write_configuration()
+        with suppress(ProcessLookupError):  # it will read the configuration when it starts again
+            os.kill(pid, signal.SIGHUP)
+
+    def _write_configuration(self) -> None:
+        """Replace the file at once or not at all."""
+        configuration = CONFIG.format(
+            port=self._port,
+            monitoring_port=self._monitoring_port,
+            max_payload=MAX_PAYLOAD_BYTES,
+            tls=self._tls,
+            authorization=authorization(self._users),
+        )
+        unfinished = self._directory / "nats.conf.unfinished"
+        unfinished.unlink(missing_ok=True)
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            file.write(self._config)
+            file.write(configuration)
             if self._run_as:
                 self._run_as.own(descriptor)
+        unfinished.replace(self._directory / "nats.conf")
 
     def launch(self) -> Launch:
         program = str(nats_server_program(self._run_as))

@@ -97,7 +97,7 @@ async def _run(scenario: Scenario, data: Path, narration: Narration) -> Report:
         desk = Desk(client, narration)
         await desk.open()
         narration.say("Starting the downstream service and four agents.")
-        async with crew(desk_data, scenario.seed, embedded.nats_url, client) as agents:
+        async with crew(desk_data, scenario.seed, embedded.agents_nats_url, client) as agents:
             kills = await _rush(scenario, desk, _finder(embedded, agents), narration)
         narration.say("Asking for the status and history of each task, and auditing.")
         claims = await desk.claims()

@@ -146,13 +146,13 @@ async def _run(work: Work, plan: Plan, data: Path, narration: Narration) -> Repo
     narration.say("Starting PostgreSQL, NATS and a coordinator.")
     async with (
         Embedded(data / SERVERS, coordinators=0) as embedded,
-        coordinating(embedded.nats_url, embedded.postgres_url, folder) as coordinator,
+        coordinating(embedded.coordinators_nats_url, embedded.postgres_url, folder) as coordinator,
         await Client.connect(embedded.nats_url, timeout=ANSWER_WITHIN_S) as client,
     ):
         narration.say("Starting a model, the shop's services, and the agents.")
         async with desk(
             folder,
-            embedded.nats_url,
+            embedded.agents_nats_url,
             client,
             lanes=plan.lanes,
             coordinator=coordinator.pid_file,

@@ -9,13 +9,19 @@ from pathlib import Path
 
 import pytest
 from headway.agents.errors import Unavailable
-from headway.cli.addresses import Given, data_directory, find, without_secret
+from headway.cli.addresses import Given, Who, data_directory, find, without_secret
 from headway.cli.failures import BadInput
 
 
 def running_up(data: Path, pid: int) -> None:
     data.mkdir(exist_ok=True)
-    written = {"nats_url": "nats://up:1", "postgres_url": "postgresql://up:2", "pid": pid}
+    written = {
+        "nats_url": "nats://up:1",
+        "postgres_url": "postgresql://up:2",
+        "pid": pid,
+        "agents_nats_url": "nats://agents@up:1",
+        "coordinators_nats_url": "nats://coordinators@up:1",
+    }
     (data / "connections.json").write_text(json.dumps(written))
 
 
@@ -41,6 +47,13 @@ def test_both_addresses_come_from_a_running_up(tmp_path: Path) -> None:
     running_up(tmp_path, os.getpid())
     found = find(Given(data=tmp_path), {})
     assert (found.nats_url, found.postgres_url) == ("nats://up:1", "postgresql://up:2")
+
+
+@pytest.mark.parametrize("who", ["agents", "coordinators"])
+def test_a_running_up_has_an_address_for_each_kind_of_user(tmp_path: Path, who: Who) -> None:
+    running_up(tmp_path, os.getpid())
+    assert find(Given(data=tmp_path), {}, who).nats_url == f"nats://{who}@up:1"
+    assert find(Given(nats_url="nats://flag"), {}, who).nats_url == "nats://flag"
 
 
 def test_an_up_that_is_gone_is_not_used(tmp_path: Path) -> None:

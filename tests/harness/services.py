@@ -11,13 +11,14 @@ import itertools
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import asyncpg
 from headway.coordinator.logfile import LogFile
 from headway.coordinator.nats_server import NatsServer
+from headway.coordinator.permissions import User
 from headway.coordinator.ports import free_port
 from headway.coordinator.postgres_server import MAINTENANCE_DATABASE, PostgresServer
 from headway.coordinator.process import Process
@@ -125,16 +126,18 @@ class RunningPostgres(Running[PostgresServer]):
             await connection.close()
 
 
-def nats_in(directory: Path) -> RunningNats:
-    """A nats-server that keeps its data in `directory`; not started yet."""
+def nats_in(directory: Path, users: Sequence[User] = (), tls: str = "") -> RunningNats:
+    """A nats-server that keeps its data in `directory`; not started yet. Beside `users` it lets in
+    one that may do everything."""
     port = free_port()
     server = NatsServer(
         directory,
         LogFile(directory.with_name(f"{directory.name}.log")),
         port=port,
         monitoring_port=free_port(taken=frozenset({port})),
-        password=PASSWORD,
+        users=[User("headway", PASSWORD), *users],
         run_as=server_user(),
+        tls=tls,
     )
     return RunningNats(server)
 
