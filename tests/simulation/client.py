@@ -19,7 +19,7 @@ from nats.js.client import JetStreamContext
 from simulation.broker import Broker
 from simulation.faults import Chance
 from simulation.loop import Timeline
-from simulation.network import Line, Message
+from simulation.network import NEVER_S, Line, Message
 
 MAX_PAYLOAD = 1_048_576
 PENDING_MAX_BYTES = 32 * 1_048_576
@@ -204,7 +204,7 @@ class SimulatedClient:
         self._dead = True
         self.is_closed, self.is_connected = True, False
         if self.line is not None:
-            self.line.cut(0.0, 1e9)
+            self.line.cut(0.0, NEVER_S)
             self.line = None
 
     async def connect(self, *, wait: bool, timeout: float) -> None:

@@ -152,8 +152,20 @@ class Laws:
         return missing + [
             f"{task.id} ({task.saga}) is {task.status}: {_outline(self.known[task.id].task)}"
             for task in tables.tasks.values()
-            if task.status not in TIMELESS
+            if task.status not in TIMELESS and task.id not in self._waiting_for_people()
         ]
+
+    def _waiting_for_people(self) -> set[UUID]:
+        """Tasks one of whose children, or theirs, waits for a person."""
+        rows = self._world.tables.tasks
+        found: set[UUID] = set()
+        parked = [row for row in rows.values() if row.status in TIMELESS - ENDED]
+        while parked:
+            row = parked.pop()
+            if row.parent is not None:
+                parked.append(rows[_parent_of(row)])
+                found.add(parked[-1].id)
+        return found
 
     def at_rest(self) -> None:
         """What must hold once nothing moves any more."""

@@ -36,6 +36,8 @@ class Nemesis:
             world.broker.start()
         for process in self._processes:
             process.quicken()
+            for line in process.lines():
+                line.noticed()
             process.clock.settle()
 
     def _look(self) -> None:

@@ -15,6 +15,7 @@ from simulation.loop import Timeline
 
 LATENCY_S = 0.0003
 DELAY_MAX_S = 6.0
+NEVER_S = 1e6
 RECEIPT = "receipt"  # a frame that is a PubAck
 
 
@@ -51,6 +52,7 @@ class Line:
         self.number = number
         self.place = place
         self.alive = True
+        self.noticed: Callable[[], None] = _nothing  # has the client notice that it is broken
         self.subscriptions: dict[int, tuple[str, str]] = {}  # the server's: subject and queue
         self._timeline = timeline
         self._chance = chance
@@ -98,6 +100,8 @@ class Line:
         if not self.alive:
             return
         self.alive = False
+        if client_notices_s < NEVER_S:
+            self.noticed = self._on_lost
         self._timeline.after(server_notices_s, self._server.gone, self)
         self._timeline.after(client_notices_s, self._on_lost)
 
@@ -134,3 +138,7 @@ class Line:
     def _pong_at_client(self) -> None:
         if self.alive:
             self._on_pong()
+
+
+def _nothing() -> None:
+    return

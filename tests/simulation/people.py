@@ -69,10 +69,8 @@ async def step_in(process: Process, desk: Desk, seconds: float) -> None:
     async with Client(connection, timeout=5.0) as client:
         while True:
             await asyncio.sleep(0.5 + rng.random())
-            open_tasks = [*desk.accepted, *desk.published]
-            for task in open_tasks:
-                row = world.tables.tasks.get(task)
-                if row is None or row.status in ("succeeded", "compensated"):
+            for task, row in list(world.tables.tasks.items()):
+                if row.status in ("succeeded", "compensated"):
                     continue
                 try:
                     await _look_after(process, client, desk, task, row.saga, row.status)
