@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 import orjson
@@ -19,6 +19,7 @@ from headway.coordinator.outcomes import decode
 from headway.sagas.task import Phase, StepState
 from headway.sagas.transition import outstanding
 from simulation.laws import Laws
+from simulation.process import Process
 from simulation.streams import Stored
 from simulation.world import World
 
@@ -37,9 +38,13 @@ class Carriage:
         self._lost_since: dict[tuple[str, int, int], float] = {}
         world.broker.on_acked = self._on_acked
 
-    def look(self) -> None:
-        """Once a second after it healed."""
+    def look(self, processes: Sequence[Process]) -> None:
+        """Once a second after it healed. What a process sends on a connection that is broken, and
+        not yet known to be, may well be lost until it knows."""
         now = self._world.timeline.now
+        if any(not line.alive for process in processes for line in process.lines()):
+            self._lost_since.clear()
+            return
         lost = dict.fromkeys(self._lost())
         self._lost_since = {each: self._lost_since.get(each, now) for each in lost}
         for (subject, attempt, epoch), since in self._lost_since.items():

@@ -129,7 +129,7 @@ class _Play:
             if self.desk.submitted_all and not self.laws.unsettled():
                 break
             self._until(timeline.now + 1.0)
-            self.carriage.look()
+            self.carriage.look(self.processes)
         if world.wrong:
             return
         left = self.laws.unsettled()
