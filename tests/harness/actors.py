@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import itertools
 import os
 import signal
 import sys
@@ -52,12 +53,13 @@ class Actors:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._all: list[Actor] = []
+        self._numbers = itertools.count()
 
     async def start(
         self, script: str, *arguments: str, folder: Path = HARNESS, **environment: str
     ) -> Actor:
         """Run `script` of the harness, or of another folder below the tests. It ends with us."""
-        log = self._folder / f"{script}-{len(self._all)}.log"
+        log = self._folder / f"{script}-{next(self._numbers)}.log"
         with log.open("wb") as narration:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
