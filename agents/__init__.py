@@ -3,6 +3,7 @@
 from headway.agents.agent import Agent
 from headway.agents.binding import EMPTY
 from headway.agents.client import Client
+from headway.agents.codec import Keyring
 from headway.agents.connection import Connection, connect
 from headway.agents.context import Context
 from headway.agents.errors import (
@@ -52,6 +53,7 @@ __all__ = [
     "HeadwayError",
     "InvalidInput",
     "JournalMismatch",
+    "Keyring",
     "Metered",
     "Next",
     "NotFound",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import orjson
 from headway.agents import payloads, plainjson
+from headway.agents.codec import SEALED, Keyring, shown
 from headway.agents.connection import Connection
 from headway.agents.errors import (
     Conflict,
@@ -86,6 +87,7 @@ class Api:
 
     `timeout` is in seconds and covers all tries of one question. `agent`: whose worker asks.
     `token`: what `headway tokens create` gave to whoever asks; InvalidInput if it cannot be one.
+    `keyring`: what decrypts payloads in answers.
     """
 
     def __init__(
@@ -95,8 +97,10 @@ class Api:
         timeout: float = TIMEOUT_S,
         agent: str = "",
         token: str = "",
+        keyring: Keyring | None = None,
     ) -> None:
         self.connection = connection
+        self._keyring = keyring
         self._token = _checked(token)
         self.timeout = timeout
         self._agent = agent
@@ -126,6 +130,9 @@ class Api:
             )
 
         answer = await self.insist(operation, once, repeatable=repeatable)
+        if self._keyring is not None and SEALED.encode() in answer:
+            task = str(getattr(request, "task", None) or "")
+            answer = orjson.dumps(shown(orjson.loads(answer), self._keyring, task))
         try:
             return reply.model_validate_json(answer)
         except ValidationError as error:

@@ -18,8 +18,9 @@ import orjson
 from headway.agents import payloads, reports
 from headway.agents.checkpoints import Cause
 from headway.agents.claims import claim
+from headway.agents.codec import Sealing, Undecryptable
 from headway.agents.errors import InvalidInput, Superseded, Unavailable
-from headway.agents.handling import Handling, Station, fault
+from headway.agents.handling import Handling, Keep, Station, fault
 from headway.agents.journal import Coordinated
 from headway.agents.messages import (
     COMPLETED,
@@ -38,6 +39,7 @@ from headway.agents.messages import (
 from headway.agents.patience import patiently
 from headway.agents.payloads import PayloadLost
 from headway.agents.pull import Delivery
+from headway.agents.sealing import keeping_sealed, opened, sealed, sealing_of
 from headway.agents.settlement import Settlement
 from headway.agents.subjects import CommandSubject, event_subject, payloads_by
 from headway.agents.timelimit import TimeLimit
@@ -71,15 +73,16 @@ class Attempt:
             station.connection.wire, delivery, self._event_subject, self._part_ended
         )
         self._on_through = on_through
+        self._sealing: Sealing | None = None  # if the task is encrypted
         self._working = True
         self._handling: Handling | None = None  # it knows this attempt; gone when all is through
         self._taken_up = command.attempt > 1  # an earlier worker may have called tools
 
-    def start(self, *, claimed: bool) -> None:
-        """Begin; unless `claimed`, by asking a coordinator whether to. What something limits waits
-        for its turn in any case."""
+    def start(self, *, claimed: bool, paced: bool = False) -> None:
+        """Begin; unless `claimed`, by asking a coordinator whether to. What is `paced` waits for its
+        turn in any case."""
         self._taken_up = self._taken_up or not claimed
-        self.work = self._station.loop.create_task(self._work(claimed))
+        self.work = self._station.loop.create_task(self._work(claimed, paced))
 
     async def hand_back(self) -> None:
         """Stop the handler, keep how far it came if that is soon done, and give the command back:
@@ -87,9 +90,9 @@ class Attempt:
         await self._stop("stop")
         self.settlement.hand_back()
 
-    async def _work(self, claimed: bool) -> None:
+    async def _work(self, claimed: bool, paced: bool) -> None:
         try:
-            if not (claimed and not self.command.paced) and not await self._claim(claimed):
+            if not (claimed and not paced) and not await self._claim(claimed):
                 self.settlement.drop()
                 return
             outcome = await self._carry_out()
@@ -142,9 +145,15 @@ class Attempt:
             return reports.unknown_action(self._station.agent.name, self._action, command.phase)
         try:
             data = command.data or await _fetch(self._station, command)
+            keep: Keep = Coordinated
+            sealing = self._sealing = sealing_of(self._station.keyring, command.task, data)
+            if sealing is not None:
+                data, keep = opened(sealing, data), keeping_sealed(sealing, keep)
             arguments = binding.arguments(data)
         except (InvalidInput, PayloadLost) as error:
             return reports.unusable(error)
+        except Undecryptable as error:
+            return reports.undecryptable(error, no_effect=True)
         if command.reportstart:
             await self._say_started()
         limit = TimeLimit(self._station.loop, command.starttoclosems / 1000, self._time_out)
@@ -157,7 +166,7 @@ class Attempt:
             self._say_waiting,
             self._part_ended,
         )
-        ctx = handling.context(binding, data, self._task_id, self._epoch, Coordinated)
+        ctx = handling.context(binding, data, self._task_id, self._epoch, keep)
         try:
             return await handling.outcome(binding, ctx, arguments, taken_up=self._taken_up)
         finally:
@@ -210,6 +219,8 @@ class Attempt:
             wire.publish(self._event_subject, encode(event))
 
     def _event(self, kind: str, data: EventData | None = None) -> Event:
+        if data is not None and self._sealing is not None:
+            data = sealed(self._sealing, data)
         return reports.event(self.command, self._epoch, self._station.source, kind, data)
 
 

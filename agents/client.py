@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from headway.agents.api import TIMEOUT_S, made
+from headway.agents.codec import Keyring
 from headway.agents.connection import connect
 from headway.agents.documents import Documents
 from headway.agents.errors import InvalidInput
@@ -51,9 +52,11 @@ class Client(Submissions, Interventions, Limiting, Reading):
         timeout: float = TIMEOUT_S,
         wait: bool = False,
         token: str = "",
+        keyring: Keyring | None = None,
     ) -> Client:
         """A client with a connection of its own; see `connection.connect` for `url`."""
-        return cls(await connect(url, name=name, wait=wait), timeout=timeout, token=token)
+        connection = await connect(url, name=name, wait=wait)
+        return cls(connection, timeout=timeout, token=token, keyring=keyring)
 
     async def close(self) -> None:
         """Close the connection."""

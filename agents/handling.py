@@ -22,6 +22,7 @@ from headway.agents.agent import Agent
 from headway.agents.binding import EMPTY, Binding, InvalidResult
 from headway.agents.calling import calls_of
 from headway.agents.checkpoints import Cause
+from headway.agents.codec import Keyring
 from headway.agents.connection import Connection
 from headway.agents.context import Context
 from headway.agents.entries import JournalOpen
@@ -47,6 +48,7 @@ class Station:
     worker: str
     source: str
     loop: asyncio.AbstractEventLoop
+    keyring: Keyring | None = None
 
 
 class Handling:

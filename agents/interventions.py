@@ -9,10 +9,15 @@ from __future__ import annotations
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
+import orjson
+from headway.agents import plainjson
 from headway.agents.api import Api, made
+from headway.agents.codec import Sealing
 from headway.agents.entries import JournalAppended, JournalSettle
+from headway.agents.signatures import ANYTHING
 from headway.agents.views import (
     ApprovalRequest,
+    GetRequest,
     MoveRequest,
     SettleRequest,
     SignalRequest,
@@ -48,6 +53,7 @@ class Interventions(Api):
         by: str = "",
     ) -> TaskView:
         """State how a stuck step really ended; see `views.SettleRequest`."""
+        result = await self._sealed_for(task, result)
         request = made(
             SettleRequest,
             task=task,
@@ -115,6 +121,7 @@ class Interventions(Api):
     ) -> TaskView:
         """Send a signal; sent again with the same `id` it changes nothing, so this is asked until
         it is answered."""
+        payload = await self._sealed_for(task, payload)
         request = made(
             SignalRequest, task=task, name=name, id=id or str(uuid4()), payload=payload, by=by
         )
@@ -133,6 +140,7 @@ class Interventions(Api):
         by: str = "",
     ) -> JournalAppended:
         """State how a tool's call of which nobody knows really ended; then `resume` the task."""
+        result = await self._sealed_for(task, result)
         request = made(
             JournalSettle,
             task=task,
@@ -145,3 +153,13 @@ class Interventions(Api):
             reason=reason,
         )
         return await self.ask("journal.settle", request, JournalAppended, repeatable=False)
+
+    async def _sealed_for(self, task: UUID, value: Any) -> Any:
+        """A value for a task: encrypted, if the task is and there are keys."""
+        if self._keyring is None or value is None:
+            return value
+        view = await self.ask("get", GetRequest(task=task), TaskView)
+        if not view.encrypted:
+            return value
+        plain = plainjson.encode(ANYTHING.dump_python(value, mode="json"), made_of=value)
+        return orjson.loads(Sealing(self._keyring, str(task)).body(plain))

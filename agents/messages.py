@@ -57,6 +57,7 @@ class CommandData:
     outcome_unknown: bool = False
     goal: str = ""  # of the task's manifest
     rejection: str = ""  # why the task's output was not accepted, when it is done again
+    sealed: bool = False  # the task's input is encrypted, and so is all that is reported
 
 
 @dataclass(slots=True)

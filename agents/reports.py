@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import cast
 
+from headway.agents.codec import Undecryptable
 from headway.agents.errors import Halted, InvalidInput, Reject, Retry, ToolFailed
 from headway.agents.messages import Command, Event, EventData, EventType, FailureData, Phase
 from headway.agents.payloads import PayloadLost
@@ -53,8 +54,16 @@ def unusable(error: InvalidInput | PayloadLost) -> EventData:
     return failure(PAYLOAD_LOST, str(error), retryable=True, no_effect=True)
 
 
+def undecryptable(error: Undecryptable, *, no_effect: bool = False) -> EventData:
+    """A person must see to the keys before it is tried again."""
+    kind = type(error).__name__
+    return EventData(error=FailureData(kind, _short(str(error)), noeffect=no_effect, hold=True))
+
+
 def failure_of(error: BaseException) -> EventData:
     """What an exception of a handler means: refused, later please, halted, or a fault."""
+    if isinstance(error, Undecryptable):
+        return undecryptable(error)
     if isinstance(error, Reject):
         return failure(_short(error.kind), error.reason, retryable=False, no_effect=True)
     if isinstance(error, Retry):

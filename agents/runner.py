@@ -155,5 +155,12 @@ def run(
     new_loop = None if uvloop is None else uvloop.new_event_loop
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(
-            serve(agents, url, credentials=credentials, concurrency=concurrency, grace_s=grace_s)
+            serve(
+                agents,
+                url,
+                credentials=credentials,
+                concurrency=concurrency,
+                grace_s=grace_s,
+                keyring=keyring,
+            )
         )

@@ -15,6 +15,7 @@ from uuid import UUID
 import orjson
 from headway.agents import payloads, plainjson
 from headway.agents.api import TOKEN_HEADER, Api, error_of
+from headway.agents.codec import Sealing
 from headway.agents.errors import HeadwayError, InvalidInput, Refused, Unavailable
 from headway.agents.identity import new_task_id
 from headway.agents.manifest import Manifest
@@ -68,7 +69,8 @@ class Submissions(Api):
         Conflict if `task` was submitted with another body, Unavailable if nobody answers.
         """
         task = task or new_task_id()
-        request = await self._request(saga, _encode(input), task, attributes, priority)
+        body = self._sealed(_encode(input), task)
+        request = await self._request(saga, body, task, attributes, priority)
         if version is not None:
             request["version"] = version
         if manifest is not None:
@@ -83,7 +85,8 @@ class Submissions(Api):
         Works while no coordinator runs. Whether the saga exists and the input fits is seen
         later: a message that is refused is kept, with the reason, among the dead letters.
         """
-        body, task = _encode(input), task or new_task_id()
+        task = task or new_task_id()
+        body = self._sealed(_encode(input), task)
         subject = task_subject(_saga(saga))
         cloud_event = {
             "specversion": SPEC_VERSION,
@@ -146,7 +149,7 @@ class Submissions(Api):
         alone: list[_Pending] = []
         for each in chunk:
             try:
-                body = _encode(each.input)
+                body = self._sealed(_encode(each.input), each.task)
             except InvalidInput as error:
                 outcomes[each.number] = error
                 continue
@@ -201,6 +204,18 @@ class Submissions(Api):
             return await self.publish(saga, input)
 
         return await _many(one, inputs, progress)
+
+    def _sealed(self, body: bytes, task: UUID) -> bytes:
+        """The input as it is handed in: encrypted, if there are keys."""
+        if self._keyring is None:
+            return body
+        sealed = Sealing(self._keyring, str(task)).body(body)
+        if len(sealed) > INPUT_MAX_BYTES:
+            raise InvalidInput(
+                f"the input has {len(sealed)} bytes when encrypted, more than {INPUT_MAX_BYTES} "
+                "(1 MiB); keep it elsewhere and submit a reference to it"
+            )
+        return sealed
 
     async def _carried(self, task: UUID, body: bytes, field: str) -> dict[str, Any]:
         """The input in a message's `field`, or by reference if it is too large to travel."""

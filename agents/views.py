@@ -139,6 +139,7 @@ class TaskView(_Model):
     incident: str = ""
     parent: UUID | None = None
     owner: str = ""  # the name of the token that it was submitted with
+    encrypted: bool = False  # its payloads are: only who has the keys can read them
     manifest: Manifest | None = None
     usage: UsageView | None = None
     created_at: datetime

@@ -20,12 +20,14 @@ from uuid import UUID
 from headway.agents.agent import Agent
 from headway.agents.alive import Alive
 from headway.agents.attempt import Attempt
+from headway.agents.codec import Keyring
 from headway.agents.command_key import AgentKey
 from headway.agents.connection import Connection
 from headway.agents.deadletters import dead_letter
 from headway.agents.errors import InvalidInput
 from headway.agents.handling import Station
 from headway.agents.messages import Command, decode_command
+from headway.agents.pace import Pace
 from headway.agents.presence import PresenceTeller
 from headway.agents.pull import ACK_WAIT_S, NAK, Delivery, Pull, term
 from headway.agents.repeats import Repeats
@@ -53,6 +55,7 @@ class Worker:
     """One instance of `agent`: at most `concurrency` handlers at a time.
 
     `ack_wait_s` is that of the agent's consumer; a sign of life is sent three times as often.
+    `keyring`: what decrypts the payloads of encrypted tasks, and encrypts what comes of them.
     """
 
     def __init__(
@@ -63,17 +66,20 @@ class Worker:
         concurrency: int = CONCURRENCY,
         grace_s: float = GRACE_S,
         ack_wait_s: float = ACK_WAIT_S,
+        keyring: Keyring | None = None,
     ) -> None:
         self.name = f"{_word(socket.gethostname())}-{os.getpid()}-{secrets.token_hex(3)}"
         self._connection = connection
         self._wire = connection.wire
         self._agent = agent
+        self._keyring = keyring
         self._slots = concurrency
         self._grace_s = grace_s
         self._keep_every_s = ack_wait_s / 3
         self._attempts: dict[Attempt, None] = {}  # in the order in which they began
         self._current: dict[str, Attempt] = {}  # by subject: the latest of each command
         self._through = asyncio.Event()  # set whenever an attempt is over
+        self._pace = Pace(self._wire, agent.name)
         self._stopping = False
         self._doubtful: dict[str, str] = {}  # by reply: what waits for the key
         self._pull = Pull(self._wire, COMMANDS_STREAM, agent.name, self._on_delivery, self._free)
@@ -91,9 +97,11 @@ class Worker:
             self.name,
             f"/headway/agents/{self._agent.name}/{self.name}",
             asyncio.get_running_loop(),
+            self._keyring,
         )
         await self._alive.begin()
         hints = await self._wire.subscribe(stops_of_agent(self._agent.name), self._on_stop_hint)
+        await self._pace.begin()
         forget = self._wire.on_reconnect(self._keep_all)
         _log.info("agent %s works as %s", self._agent.name, self.name)
         try:
@@ -113,12 +121,15 @@ class Worker:
             forget()
             await self._hand_back_the_rest()
             await self._wire.unsubscribe(hints)
+            await self._pace.end()
             await self._alive.end()
             _log.info("agent %s (%s) stopped", self._agent.name, self.name)
 
     async def _pull_commands(self) -> None:
         """Pull once the key that commands are checked with is known."""
         await self._key.learn()
+        if self._key.paced:
+            self._pace.hear()
         await self._pull.run()
 
     async def _wind_down(self, pulling: asyncio.Task[None]) -> None:
@@ -186,7 +197,8 @@ class Worker:
         attempt = Attempt(self._station, delivery, subject, command, task, self._on_through)
         self._attempts[attempt] = None
         self._current[delivery.subject] = attempt
-        attempt.start(claimed=not self._repeats.may_be(delivery, command))
+        claimed = not self._repeats.may_be(delivery, command)
+        attempt.start(claimed=claimed, paced=command.paced or self._pace.limited)
 
     def _refuse(self, delivery: Delivery, reason: str) -> None:
         """Take a message out for good. It is kept as a dead letter if that can be had."""

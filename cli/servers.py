@@ -13,7 +13,7 @@ from headway.agents.credentials import read as read_credentials
 from headway.agents.worker import CONCURRENCY
 from headway.cli.addresses import data_directory
 from headway.cli.extras import load
-from headway.cli.terminal import PostgresUrl, Terminal, command
+from headway.cli.terminal import PostgresUrl, Terminal, command, payload_keys
 
 PANEL = "Run"
 CREDS = "HEADWAY_CREDS"
@@ -79,7 +79,9 @@ def agent(
     files = creds or [Path(each) for each in os.environ.get(CREDS, "").split(os.pathsep) if each]
     credentials = [read_credentials(file) for file in files]
     url = terminal.addresses(who="agents").nats_url
-    runner.run(loaded, url, credentials=credentials, concurrency=concurrency)
+    runner.run(
+        loaded, url, credentials=credentials, concurrency=concurrency, keyring=payload_keys()
+    )
 
 
 def _log_to_standard_error() -> None:

@@ -58,6 +58,8 @@ def task(view: TaskView) -> RenderableType:
         parts.append(labelled("incident", view.incident))
     if view.parent is not None:
         parts.append(labelled("child of", str(view.parent)))
+    if view.encrypted:
+        parts.append(labelled("payloads", "encrypted"))
     if view.owner:
         parts.append(labelled("owner", view.owner))
     if view.attributes:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 from headway.agents.client import Client
+from headway.agents.codec import Keyring
 from headway.cli import output
 from headway.cli.addresses import (
     DATA,
@@ -32,6 +33,8 @@ from pydantic import BaseModel
 from rich.console import RenderableType
 
 TOKEN = "HEADWAY_TOKEN"  # noqa: S105 - the variable's name
+
+PAYLOAD_KEYS = "HEADWAY_PAYLOAD_KEYS"
 
 ANSWER_TIMEOUT_S = 10.0  # long enough for a coordinator that is being started again
 
@@ -78,6 +81,7 @@ class Terminal:
                 name="headway-cli",
                 timeout=ANSWER_TIMEOUT_S,
                 token=os.environ.get(TOKEN, "").strip(),
+                keyring=payload_keys(),
             ) as client:
                 return await question(client)
 
@@ -86,6 +90,11 @@ class Terminal:
 
     def show(self, model: M, render: Callable[[M], RenderableType]) -> None:
         output.show(model, render, as_json=self.as_json)
+
+
+def payload_keys() -> Keyring | None:
+    """What payloads are encrypted with; InvalidInput if it cannot be read."""
+    return Keyring.parse(os.environ.get(PAYLOAD_KEYS, ""))
 
 
 def shared_flags(

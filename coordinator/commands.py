@@ -8,6 +8,7 @@ from uuid import UUID
 
 import orjson
 from headway.agents import messages, subjects
+from headway.agents.codec import is_sealed_body
 from headway.agents.views import PRIORITY
 from headway.coordinator.errors import Refusal
 from headway.coordinator.records import NO_ATTRIBUTES, Loaded
@@ -164,6 +165,8 @@ def _data(
         "input": orjson.Fragment(task_input) if own is None else own,
         "results": results,
     }
+    if is_sealed_body(task_input):
+        data["sealed"] = True
     if goal:
         data["goal"] = goal
     if task.beside.rejection:

@@ -7,13 +7,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from headway.agents.codec import is_sealed_body
 from headway.agents.manifest import Manifest
 from headway.agents.views import PRIORITY
 from headway.coordinator.commands import agent_of
 from headway.coordinator.errors import Refusal
 from headway.coordinator.intake import Item
 from headway.coordinator.records import NO_ATTRIBUTES, Change, Loaded, NewTask, Parent
-from headway.coordinator.taskchecks import bounds_of, check_manifest, checks_of
+from headway.coordinator.taskchecks import (
+    bounds_of,
+    check_legible,
+    check_manifest,
+    checks_of,
+)
 from headway.sagas import inputs as i
 from headway.sagas.actions import Action
 from headway.sagas.codec import encode_task
@@ -172,6 +178,8 @@ def _submit(working: _Working, new: NewTask, definitions: Definitions, check: Ch
             f"there is no saga {new.saga!r}{version}; register it first (headway saga register)",
             404,
         )
+    if is_sealed_body(new.input):
+        check_legible(definition, new.manifest)
     check(definition, new.input)
     if new.manifest is not None:
         check_manifest(definition, new.manifest)

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from headway.agents import plainjson, views
+from headway.agents.codec import is_sealed, is_sealed_body
 from headway.agents.gates import NAME_MAX_CHARS, REASON_MAX_CHARS, GateDecide
 from headway.agents.messages import INLINE_MAX_BYTES, INPUT_MAX_BYTES
 from headway.coordinator.asking import Ask, accepted
@@ -59,6 +60,7 @@ class Interventions:
 
     async def settle(self, request: views.SettleRequest) -> views.TaskView:
         _check_json(request.result, "result", INPUT_MAX_BYTES)
+        await self._check_sealed(request.task, request.result, "result")
         happened = i.Settle(
             self._clock(),
             request.step,
@@ -77,12 +79,25 @@ class Interventions:
 
     async def signal(self, request: views.SignalRequest) -> views.TaskView:
         _check_json(request.payload, "payload", INLINE_MAX_BYTES)
+        await self._check_sealed(request.task, request.payload, "payload")
         if "\0" in request.name + request.id:
             raise Refusal("name, id: a NUL character cannot be stored", 422)
         happened = i.SignalSent(
             self._clock(), request.name, request.id, request.payload, request.by
         )
         return await self._change(request, happened)
+
+    async def _check_sealed(self, task: UUID, value: Any, name: str) -> None:
+        """Refusal if a payload would be the only one of its task in clear, or the reverse."""
+        if value is None:
+            return
+        encrypted = is_sealed_body((await self._read(task)).input)
+        if encrypted != is_sealed(value):
+            raise Refusal(
+                f"{name}: the task is {'encrypted' if encrypted else 'not encrypted'}, and so must "
+                "this be",
+                422,
+            )
 
     async def _decide(self, request: views.ApprovalRequest, *, approved: bool) -> views.TaskView:
         """A person's word: on a step that waits for it, or on a tool's call."""

@@ -11,6 +11,7 @@ from uuid import UUID
 import asyncpg
 import orjson
 from headway.agents import views
+from headway.agents.codec import is_sealed_body
 from headway.coordinator.commands import agent_of
 from headway.coordinator.family import child_id
 from headway.coordinator.records import Loaded
@@ -35,6 +36,7 @@ def task_view(loaded: Loaded, present: Container[str]) -> views.TaskView:
         incident=task.incident,
         parent=None if loaded.parent is None else loaded.parent.task,
         owner=loaded.owner,
+        encrypted=is_sealed_body(loaded.input),
         manifest=loaded.manifest,
         created_at=loaded.created_at,
         updated_at=loaded.updated_at,

@@ -83,6 +83,26 @@ def check_conditions(definition: Definition) -> None:
             raise Refusal(f"step {step.name!r}: when: {said}", 422) from error
 
 
+def check_legible(definition: Definition, manifest: Manifest | None) -> None:
+    """Refusal (422) if a saga whose task has an encrypted input asks for more than can be told
+    without reading it."""
+    why = ""
+    if definition.input_schema is not None:
+        why = "its input schema"
+    elif definition.conditional:
+        why = "a step's `when`"
+    elif any(step.kind == "child" for step in definition.steps.values()):
+        why = "a child's input"
+    elif manifest is not None and manifest.acceptance is not None:
+        why = "the manifest's acceptance"
+    if why:
+        raise Refusal(
+            f"the input is encrypted, but for {why} coordinators must read the payloads of saga "
+            f"{definition.name!r}: submit it in clear, or do without that",
+            422,
+        )
+
+
 def check_manifest(definition: Definition, manifest: Manifest) -> None:
     """Refusal (422) if the saga cannot be run within the manifest."""
     if manifest.deadline is not None:
