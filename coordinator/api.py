@@ -17,7 +17,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-import nats.micro
+import nats.errors
 import orjson
 from headway.agents import views
 from headway.agents.api import TOKEN_HEADER
@@ -43,7 +43,7 @@ from headway.coordinator.errors import (
 )
 from headway.coordinator.serving import Offer, Serve
 from nats.micro.request import Request
-from nats.micro.service import Service
+from nats.micro.service import Service, ServiceConfig
 from pydantic import BaseModel, ValidationError
 
 _LOG = logging.getLogger(__name__)
@@ -68,12 +68,16 @@ class Api:
 
     async def start(self) -> None:
         """Register the service and its endpoints."""
-        self._service = await nats.micro.add_service(
+        self._service = Service(
             self._connection.nc,
-            name=SERVICE,
-            version=version("headway"),
-            description="Durable coordination for multi-agent systems",
+            ServiceConfig(
+                name=SERVICE,
+                version=version("headway"),
+                description="Durable coordination for multi-agent systems",
+            ),
         )
+        with suppress(nats.errors.TimeoutError):  # the server is silent: it will be told again
+            await self._service.start()
         for operation, serve in self._offer.people.items():
             identify = partial(self._person, operation)
             name = operation.replace(".", "-")

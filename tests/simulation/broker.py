@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 import orjson
+from headway.agents import subjects
 from simulation.consumers import Consumers
 from simulation.faults import Chance
 from simulation.loop import Timeline
@@ -109,12 +110,15 @@ class Broker:
             for consumer in stream.consumers.values():
                 self.consumers.arm(stream, consumer)
 
-    def wipe(self) -> None:
-        """JetStream's store is deleted."""
+    def wipe(self) -> list[bytes]:
+        """JetStream's store is deleted; returns what nobody else has: submissions."""
+        tasks = self.streams.get(subjects.TASKS_STREAM)
+        lost = [] if tasks is None else [stored.body for stored in tasks.messages.values()]
         for stream in self.streams.values():
             for consumer in stream.consumers.values():
                 consumer.timer_at = float("inf")
         self.streams.clear()
+        return lost
 
     def flush(self, rng: Random) -> None:
         """Some streams reach the disk."""

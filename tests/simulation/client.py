@@ -243,9 +243,7 @@ class SimulatedClient:
         if self.line is not line or self.is_closed:
             return
         self.line, self.is_connected = None, False
-        pings, self._pings = self._pings, []
-        for pong in pings:
-            pong.cancel()
+        self._pings = []  # as nats-py does: nobody gets an answer
         self._loop.create_task(self._come_back())
 
     async def _come_back(self) -> None:

@@ -144,11 +144,7 @@ class Laws:
     def unsettled(self) -> list[str]:
         """Tasks that neither ended nor wait for a person."""
         tables = self._world.tables
-        missing = [
-            f"{task} is not there"
-            for task in (*self._desk.accepted, *self._desk.published)
-            if task not in tables.tasks
-        ]
+        missing = [f"{task} is not there" for task in self._desk.owed if task not in tables.tasks]
         return missing + [
             f"{task.id} ({task.saga}) is {task.status}: {_outline(self.known[task.id].task)}"
             for task in tables.tasks.values()
@@ -169,7 +165,7 @@ class Laws:
 
     def at_rest(self) -> None:
         """What must hold once nothing moves any more."""
-        for task in self._desk.accepted:
+        for task in self._desk.owed:
             if task not in self._world.tables.tasks:
                 self._world.fail(f"task {task} was accepted and is lost")
         for row in self._world.tables.tasks.values():

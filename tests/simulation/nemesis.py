@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from simulation.process import Process
 from simulation.world import World
@@ -18,7 +18,14 @@ FLUSH_EVERY_S = 2.0
 class Nemesis:
     """Looks every second at everything that may break."""
 
-    def __init__(self, world: World, processes: Sequence[Process]) -> None:
+    def __init__(
+        self,
+        world: World,
+        processes: Sequence[Process],
+        lost: Callable[[list[bytes]], None],
+    ) -> None:
+        """`lost` is told submissions that were in JetStream only, when its store is wiped."""
+        self._lost = lost
         self._world = world
         self._processes = processes
         self._rng = world.chance.rng("nemesis")
@@ -54,7 +61,7 @@ class Nemesis:
         wipe = chance.hit("wipe", "broker")
         if wipe is not None:
             world.told("wiped")
-            world.broker.wipe()
+            self._lost(world.broker.wipe())
         down = chance.hit("store_down", "store")
         if down is not None and not world.store_is_down:
             world.told("store is away")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
+import orjson
 from headway.agents import Client, HeadwayError
 from headway.agents.identity import new_task_id
 from simulation.process import Process
@@ -22,7 +23,18 @@ class Desk:
     published: dict[UUID, str] = field(default_factory=dict)  # by a PubAck
     touched: dict[UUID, None] = field(default_factory=dict)  # settled by hand
     shown: dict[UUID, str] = field(default_factory=dict)  # final states that people were shown
+    lost: dict[UUID, None] = field(default_factory=dict)  # with the store of JetStream
     submitted_all: bool = False
+
+    def lose(self, bodies: list[bytes]) -> None:
+        """Submissions that were in JetStream only are gone with its store."""
+        self.lost.update(dict.fromkeys(UUID(orjson.loads(body)["id"]) for body in bodies))
+
+    @property
+    def owed(self) -> list[UUID]:
+        """The tasks that must not be lost."""
+        kept = [task for task in self.published if task not in self.lost]
+        return [*self.accepted, *kept]
 
 
 def desk_of(rng: Random, tasks: int, seconds: float) -> Desk:

@@ -115,7 +115,7 @@ class _Play:
             Process(world, "client", partial(hand_in, desk=self.desk)),
             Process(world, "people", partial(step_in, desk=self.desk, seconds=self.faulty_s)),
         ]
-        self.nemesis = Nemesis(world, self.processes)
+        self.nemesis = Nemesis(world, self.processes, self.desk.lose)
 
     def until_rest(self) -> None:
         """Faults for a while; then none, and everything must come to rest within CONVERGE_S."""
