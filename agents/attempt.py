@@ -79,8 +79,8 @@ class Attempt:
         self._taken_up = command.attempt > 1  # an earlier worker may have called tools
 
     def start(self, *, claimed: bool, paced: bool = False) -> None:
-        """Begin; unless `claimed`, by asking a coordinator whether to. What is `paced` waits for its
-        turn in any case."""
+        """Begin; unless `claimed`, by asking a coordinator whether to. What is `paced` waits for
+        its turn in any case."""
         self._taken_up = self._taken_up or not claimed
         self.work = self._station.loop.create_task(self._work(claimed, paced))
 
@@ -146,9 +146,10 @@ class Attempt:
         try:
             data = command.data or await _fetch(self._station, command)
             keep: Keep = Coordinated
-            sealing = self._sealing = sealing_of(self._station.keyring, command.task, data)
+            sealing = sealing_of(self._station.keyring, command.task, data)
             if sealing is not None:
                 data, keep = opened(sealing, data), keeping_sealed(sealing, keep)
+                self._sealing = sealing
             arguments = binding.arguments(data)
         except (InvalidInput, PayloadLost) as error:
             return reports.unusable(error)

@@ -28,9 +28,10 @@ WRONGLY_SIGNED = "the signature does not fit: no coordinator wrote this for this
 
 
 class CommandKey(BaseModel):
-    """`key` is 32 bytes in base64."""
+    """`key` is 32 bytes in base64. `paced`: something limits the agent; see `pace`."""
 
     key: str
+    paced: bool = False
 
 
 class AgentKey:
@@ -40,6 +41,7 @@ class AgentKey:
         self._connection = connection
         self._agent = agent
         self._key = b""
+        self.paced = False  # something limits the agent, as the last answer said
         self._asked_at = 0.0
 
     async def learn(self) -> None:
@@ -70,16 +72,17 @@ class AgentKey:
         self._asked_at = time.monotonic()
         subject = agent_subject(self._agent, "key")
         answer = await api.call(self._connection, subject, b"", ASK_TIMEOUT_S)
-        self._key = _key_in(answer)
+        self._key, self.paced = _told(answer)
 
 
-def _key_in(answer: bytes) -> bytes:
+def _told(answer: bytes) -> tuple[bytes, bool]:
     try:
-        key = base64.b64decode(CommandKey.model_validate_json(answer).key, validate=True)
+        told = CommandKey.model_validate_json(answer)
+        key = base64.b64decode(told.key, validate=True)
     except ValidationError as error:
         raise Unavailable(f"not an answer to a question for a key: {describe(error)}") from error
     except binascii.Error as error:
         raise Unavailable(f"not a key: {error}") from error
     if len(key) != KEY_BYTES:
         raise Unavailable(f"not a key: it has {len(key)} bytes, not {KEY_BYTES}")
-    return key
+    return key, told.paced

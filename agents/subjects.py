@@ -214,6 +214,11 @@ def stop_subject(agent: str, task: str, step: str) -> str:
     return f"{PREFIX}.stop.{agent}.{task}.{step}"
 
 
+def paced_subject(agent: str) -> str:
+    """Core NATS, lossy: said every second, while something limits an agent."""
+    return f"{PREFIX}.paced.{agent}"
+
+
 def stops_of_agent(agent: str) -> str:
     return f"{PREFIX}.stop.{agent}.*.*"
 

@@ -42,7 +42,13 @@ class Admission:
             store, self.declared, transport, contents, self.breakers.observe, self._wake
         )
         self._loop = AdmissionLoop(
-            coordinator, store, self.declared, self.commands, transport, self._delivering
+            coordinator,
+            store,
+            self.declared,
+            self.commands,
+            transport,
+            self._delivering,
+            wire.publish,
         )
 
     async def begin(self) -> None:

@@ -17,6 +17,7 @@ from headway.coordinator.errors import Refusal
 from headway.coordinator.limits import Limit, Limits, default_burst, is_attribute
 from headway.coordinator.serving import Serve, typed, typed_by
 from headway.coordinator.store import Store
+from headway.sagas.definition import Definition
 
 REFRESH_S = 1.0
 
@@ -30,6 +31,7 @@ class Declared:
         self._read_at = -REFRESH_S
         self.limits = Limits()
         self.active = False
+        self.paced: tuple[str, ...] = ()  # agents that something limits
 
     def operations(self) -> dict[str, Serve]:
         return {
@@ -49,7 +51,21 @@ class Declared:
             [left] = await self._store.fetch("admissions_exist")
             self.active = left["exist"]
         self.active = self.active or bool(limits)
+        self.paced = await self._agents_of(limits)
         self.limits, self._read_at = limits, began
+
+    def is_paced(self, agent: str) -> bool:
+        """Whether something limits an agent."""
+        return agent in self.paced
+
+    async def _agents_of(self, limits: Limits) -> tuple[str, ...]:
+        """The agents that are limited themselves, or work for a saga that is."""
+        found = {limit.name.partition(":")[0] for limit in limits.of_scope("agent", "key")}
+        sagas = {limit.name for limit in limits.of_scope("saga")}
+        for row in await self._store.fetch("list_sagas") if sagas else ():
+            if row["name"] in sagas:
+                found |= Definition.from_json(row["body"]).agents()
+        return tuple(sorted(found))
 
     async def begin(self) -> None:
         """The first look: what an earlier life left waiting counts, too."""

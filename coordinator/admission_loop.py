@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Sequence
 from uuid import UUID
 
 import asyncpg
+from headway.agents.pace import SAID_EVERY_S
+from headway.agents.subjects import paced_subject
 from headway.coordinator.admission_limits import REFRESH_S, Declared
 from headway.coordinator.admission_turns import use_of
 from headway.coordinator.admissions import Admissions, Transport, columns
@@ -56,15 +58,18 @@ class AdmissionLoop:
         admissions: Admissions,
         transport: Transport,
         delivering: Callable[[], tuple[list[str], frozenset[str]]],
+        say: Callable[[str, bytes], None],
     ) -> None:
         """`delivering` tells the agents that have an instance and get commands, and which of them
-        get one at a time."""
+        get one at a time. `say` publishes on core NATS."""
         self._coordinator = coordinator
         self._store = store
         self._declared = declared
         self._admissions = admissions
         self._transport = transport
         self._delivering = delivering
+        self._say = say
+        self._said_at = -SAID_EVERY_S
         self._work = asyncio.Event()
         self._fresh_first = False
         self._compared_at = 0.0
@@ -83,10 +88,18 @@ class AdmissionLoop:
             await self._admissions.release()
             turn = await self._store.fetch("take_admission_turn", self._coordinator, TURN_MS)
             if turn:
+                self._say_paced()
                 await self._admit(turn[0]["now_us"])
                 await self._compare_now_and_then()
         took_s = time.monotonic() - began
         await self._pause(max(INTERVAL_S if self._declared.active else REFRESH_S, 4 * took_s))
+
+    def _say_paced(self) -> None:
+        """Tell the workers of agents that something limits to ask for their turns."""
+        if time.monotonic() - self._said_at >= SAID_EVERY_S:
+            self._said_at = time.monotonic()
+            for agent in self._declared.paced:
+                self._say(paced_subject(agent), b"")
 
     async def _pause(self, seconds: float) -> None:
         try:

@@ -101,7 +101,7 @@ class Turns:
         ]
         limits = self._declared.limits
         read, levels, now_us = await self._read_levels(limits, [s for _, s in known])
-        use = await self._use(limits, [s for _, s in known])
+        use = await self._use([s for _, s in known])
         turns = {
             each: (standing, turn(each.ask, standing, limits, levels, use, now_us))
             for each, standing in known
@@ -113,17 +113,17 @@ class Turns:
     async def _read_levels(
         self, limits: Limits, standings: Sequence[Standing]
     ) -> tuple[dict[str, int], dict[str, int], int]:
-        """The buckets of all places with a rate: as read, and to be changed; and the time."""
-        places = {place: None for each in standings for place in _rated(limits, each)}
+        """The buckets that may change: as read, and to be changed; and the time."""
+        places = {place: None for each in standings for place in _counted(limits, each)}
         rows = await self._store.fetch("bucket_levels", list(places))
         if not rows:
             return {}, {}, 0
         read = {row["place"]: row["full_us"] for row in rows}
         return read, dict(read), rows[0]["now_us"]
 
-    async def _use(self, limits: Limits, standings: Sequence[Standing]) -> dict[str, Use]:
+    async def _use(self, standings: Sequence[Standing]) -> dict[str, Use]:
         """How the places are used, if that matters: only for what was never admitted."""
-        if not any(limits.limiting(each.places) for each in standings if _is_new(each)):
+        if not any(each.is_stranger for each in standings):
             return {}
         return use_of(await self._store.fetch("admission_usage"))
 
@@ -133,7 +133,9 @@ class Turns:
         levels: dict[str, int],
         turns: dict[Question, tuple[Standing, Turn]],
     ) -> bool:
-        moved = [(place, read[place], level) for place, level in levels.items()]
+        moved = [
+            (place, read[place], level) for place, level in levels.items() if read[place] != level
+        ]
         given = [
             _row(each, standing, its)
             for each, (standing, its) in turns.items()
@@ -159,12 +161,10 @@ def _touched(question: Question) -> tuple[object, ...]:
     return ((question.ask.task, question.ask.step),)
 
 
-def _rated(limits: Limits, standing: Standing) -> list[str]:
-    return [p for p, limit in limits.limiting(standing.places).items() if limit.rate is not None]
-
-
-def _is_new(standing: Standing) -> bool:
-    return standing.state not in ("admitted", "begun")
+def _counted(limits: Limits, standing: Standing) -> list[str]:
+    """The places whose bucket a turn may change."""
+    limiting = limits.limiting(standing.places).items()
+    return [place for place, limit in limiting if limit.rate or standing.is_stranger]
 
 
 def _standing(agent: str, row: asyncpg.Record) -> Standing:

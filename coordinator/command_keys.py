@@ -32,6 +32,7 @@ class CommandKeys:
         self._clock = clock
         self._secret = b""
         self._keys: dict[str, bytes] = {}
+        self._is_paced: Callable[[str], bool] = lambda _agent: False
 
     async def open(self) -> None:
         """Read the secret that all coordinators of this database share, made if there is none."""
@@ -42,14 +43,17 @@ class CommandKeys:
             rows = await self._store.fetch("command_secret")
         self._secret = rows[0]["secret"]
 
-    def agent_operations(self) -> dict[str, Serve]:
+    def agent_operations(self, is_paced: Callable[[str], bool]) -> dict[str, Serve]:
+        """`is_paced` tells whether something limits an agent."""
+        self._is_paced = is_paced
         return {"key": self.give}
 
     async def give(self, _body: bytes, caller: Caller) -> CommandKey:
         """The key of whoever asks."""
         if TOKEN.fullmatch(caller.agent) is None:
             raise Refusal(f"there is no agent {caller.agent!r}; its name cannot be one", 404)
-        return CommandKey(key=base64.b64encode(self.key(caller.agent)).decode())
+        key = base64.b64encode(self.key(caller.agent)).decode()
+        return CommandKey(key=key, paced=self._is_paced(caller.agent))
 
     def sign(self, subject: str, body: bytes) -> bytes:
         """A command as it is published on `subject`."""

@@ -86,6 +86,9 @@ class Limits:
             place = "/".join(place.split("/", 2)[:2])
         return self.declared.get(place)
 
+    def of_scope(self, *scopes: ScopeName) -> list[Limit]:
+        return [limit for limit in self.declared.values() if limit.scope in scopes]
+
     def limiting(self, places: Iterable[str]) -> dict[str, Limit]:
         """Those of these places that something limits."""
         found = ((place, self.of(place)) for place in places)

@@ -144,6 +144,11 @@ class Standing(NamedTuple):
     asked: str = ""
     turn_us: int = 0
 
+    @property
+    def is_stranger(self) -> bool:
+        """Whether it was never admitted."""
+        return self.state not in ("admitted", "begun")
+
 
 class Ask(NamedTuple):
     """A worker has a command and wants its turn; `asked` says which delivery it is, to whom."""
@@ -171,20 +176,25 @@ def turn(
     standing: Standing,
     limits: Limits,
     levels: dict[str, int],
-    use: Mapping[str, Use],
+    use: dict[str, Use],
     now_us: int,
 ) -> Turn:
     """Give a turn, and put it into `levels`.
 
-    A command that was never admitted, since its limit came later, counts from here on.
+    A command that was never admitted, since its limit came later, counts from here on, in `use`.
     """
     if standing.row is not None and standing.row > (ask.phase, ask.attempt, ask.epoch):
         return Turn(late=True)
     if standing.asked == ask.asked and standing.turn_us + TURN_KEPT_US >= now_us:
         return Turn(standing.turn_us)
     limiting = limits.limiting(standing.places)
-    if standing.state not in ("admitted", "begun") and _is_crowded(limiting, use):
-        return Turn(full=True)
+    if standing.is_stranger:
+        if _is_crowded(limiting, use):
+            return Turn(full=True)
+        for place, limit in limiting.items():
+            use[place] = Use(use.get(place, Use()).open + 1)
+            if limit.rate is None:
+                levels[place] = levels.get(place, 0) + 1  # so that two cannot count at once
     rated = {place: limit for place, limit in limiting.items() if limit.rate is not None}
     at = now_us
     for place, limit in rated.items():

@@ -86,7 +86,7 @@ def services(parts: Parts, health: Serve) -> Offer:
         **journal.agent_operations(),
         **gates.agent_operations(),
         **documents.operations(),
-        **parts.command_keys.agent_operations(),
+        **parts.command_keys.agent_operations(parts.admission.declared.is_paced),
     }
     return Offer(people, agents)
 
