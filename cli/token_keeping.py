@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
-
-from headway.agents.api import error_of
-from headway.agents.errors import Unavailable
 from headway.cli import output
-from headway.cli.addresses import POSTGRES_URL
-from headway.cli.failures import BadInput
+from headway.cli.databasing import in_database
 from headway.cli.terminal import Terminal
 from headway.cli.wording import moment, table_of
-from headway.coordinator.errors import Refusal, StoreRefused, StoreUnavailable
-from headway.coordinator.token_making import TokenMaking, token_making
+from headway.coordinator.token_making import token_making
 from headway.coordinator.tokens import Token
 from rich.console import RenderableType
-
-T = TypeVar("T")
 
 
 def create(terminal: Terminal, postgres_url: str | None, name: str, role: str) -> None:
     """Make a token; its secret goes to standard output, and nowhere else."""
-    token = _with_database(terminal, postgres_url, lambda making: making.create(name, role))
+    token = in_database(
+        terminal, postgres_url, token_making, lambda making: making.create(name, role)
+    )
     if terminal.as_json:
         output.write_json({"name": name, "role": role, "token": token})
     else:
@@ -34,7 +25,7 @@ def create(terminal: Terminal, postgres_url: str | None, name: str, role: str) -
 
 def show_all(terminal: Terminal, postgres_url: str | None) -> None:
     """List them, without digests."""
-    found = _with_database(terminal, postgres_url, lambda making: making.list())
+    found = in_database(terminal, postgres_url, token_making, lambda making: making.list())
     if not terminal.as_json:
         output.data_console().print(_table(found))
         return
@@ -53,7 +44,7 @@ def show_all(terminal: Terminal, postgres_url: str | None) -> None:
 
 def revoke(terminal: Terminal, postgres_url: str | None, name: str) -> None:
     """Revoke one, and say so when it was the last."""
-    left = _with_database(terminal, postgres_url, lambda making: making.revoke(name))
+    left = in_database(terminal, postgres_url, token_making, lambda making: making.revoke(name))
     output.narrate(f"revoked {name}")
     if not left:
         output.narrate(
@@ -68,24 +59,3 @@ def _table(tokens: list[Token]) -> RenderableType:
         revoked = "" if each.revoked_at is None else moment(each.revoked_at)
         table.add_row(each.name, each.role, each.id, moment(each.made_at), revoked)
     return table
-
-
-def _with_database(
-    terminal: Terminal, postgres_url: str | None, work: Callable[[TokenMaking], Awaitable[T]]
-) -> T:
-    async def do(url: str) -> T:
-        async with token_making(url) as making:
-            return await work(making)
-
-    given = postgres_url or os.environ.get(POSTGRES_URL)
-    url = given or terminal.addresses().postgres_url
-    if url is None:
-        raise BadInput(f"no PostgreSQL address: set --postgres-url or {POSTGRES_URL}")
-    try:
-        return asyncio.run(do(url))
-    except Refusal as refusal:
-        raise error_of(refusal.code, refusal.reason) from None
-    except StoreRefused as error:
-        raise error_of(422, str(error)) from None
-    except StoreUnavailable as error:
-        raise Unavailable(f"PostgreSQL does not answer: {error}") from None

@@ -31,6 +31,7 @@ JETSTREAM_INFO = "$JS.API.INFO"
 SERVICE_ERROR = "Nats-Service-Error-Code"
 
 CONFIG = """\
+server_name: "{name}"  # as on the command line, or it could not be read again
 listen: "127.0.0.1:{port}"
 http: "127.0.0.1:{monitoring_port}"
 max_payload: {max_payload}
@@ -94,6 +95,7 @@ class NatsServer:
     def _write_configuration(self) -> None:
         """Replace the file at once or not at all."""
         configuration = CONFIG.format(
+            name=server_identity(self._directory),
             port=self._port,
             monitoring_port=self._monitoring_port,
             max_payload=MAX_PAYLOAD_BYTES,
