@@ -136,6 +136,28 @@ def test_a_command_whose_workers_die_again_and_again_waits_for_a_person() -> Non
     assert story.sent[-1] == Dispatch("a", ACTION, 2, 0)
 
 
+def test_what_is_left_of_a_publication_is_granted_to_nobody_after_a_fenced_one() -> None:
+    """Published again because its worker was lost, while the old command was on its way to
+    another worker all the same: one of the two is granted, the newer one."""
+    story = Story(SINGLE)
+    story.tell(i.DispatchLost(story.now, "a", ACTION, 1, 0, fenced=True))
+    assert story.sent[-1] == Dispatch("a", ACTION, 1, 1)
+    old = i.ClaimAsked(story.now, "a", ACTION, 1, Claim(0, 2, "late"))
+    assert story.tell(old).refusal == "a later delivery of this command was granted already"
+    assert story.step("a").claims == 0
+    new = i.ClaimAsked(story.now, "a", ACTION, 1, Claim(1, 1, "w"))
+    assert story.tell(new).refusal == ""
+    assert (story.step("a").epoch, story.step("a").claims) == (2, 1)
+
+
+def test_a_claim_that_came_first_keeps_its_command_from_being_published_again() -> None:
+    story = Story(SINGLE)
+    story.claim("a", delivery=2)
+    lost = i.DispatchLost(story.now, "a", ACTION, 1, 0, fenced=True)
+    assert story.tell(lost).actions == ()
+    assert story.step("a").epoch == 1
+
+
 def test_a_compensation_whose_workers_die_again_and_again_is_tried_again_by_its_policy() -> None:
     story = Story(SINGLE)
     story.timed_out("a")
