@@ -23,7 +23,7 @@ from headway.coordinator.jetstream import JetStreamError, ask
 NATS_VERSION_MIN = (2, 12)  # persist_mode
 
 NO_META_LEADER = 10008  # err_code of JetStream
-CONSUMED = (subjects.TASKS_STREAM, subjects.COMMANDS_STREAM, subjects.EVENTS_STREAM)
+SHARED = (subjects.TASKS_STREAM, subjects.EVENTS_STREAM)  # whose consumer is all coordinators'
 
 ANSWER_TIMEOUT_S = 3.0
 CUT_OFF_SERVER = (
@@ -57,8 +57,7 @@ async def _examine(
     connection: Connection, findings: list[Finding]
 ) -> tuple[list[Finding], dict[str, str]]:
     streams_found, made = await _streams(connection)
-    client = Client(connection, timeout=ANSWER_TIMEOUT_S)
-    return [*findings, *streams_found, *await _coordinators(client)], made
+    return [*findings, *streams_found, *await _coordinators(connection)], made
 
 
 async def _servers(connection: Connection) -> tuple[list[Finding], str]:
@@ -110,7 +109,7 @@ async def _streams(connection: Connection) -> tuple[list[Finding], dict[str, str
     made: dict[str, str] = {}
     looks = await asyncio.gather(*(_stream(connection, one, declared, made) for one in wanted))
     consumers = await asyncio.gather(
-        *(_consumers(connection, stream, declared) for stream in CONSUMED)
+        *(_consumer(connection, stream, subjects.COORDINATOR) for stream in SHARED)
     )
     return [*looks, *(one for found in consumers for one in found), clocks], made
 
@@ -139,36 +138,37 @@ async def _stream(
     return copies.copies(check, info, declared, f"{info['state']['messages']} messages")
 
 
-async def _consumers(connection: Connection, stream: str, declared: int) -> list[Finding]:
-    """Those of a stream that do not deliver, or soon may not."""
+async def _consumer(connection: Connection, stream: str, name: str) -> list[Finding]:
+    """What is wrong with a consumer, if anything: it does not deliver, or soon may not."""
+    check = f"consumer {name} of {stream}"
     try:
-        listed = await ask(connection.wire, f"CONSUMER.LIST.{stream}")
-    except (BusUnavailable, JetStreamError) as error:
-        return [wrong(f"consumers of {stream}", str(error), copies.NO_LEADER)]
-    findings: list[Finding] = []
-    for info in listed["consumers"]:
-        check = f"consumer {info['name']} of {stream}"
-        looked = copies.copies(check, info, declared, "")
-        if looked.state != "ok":
-            findings.append(looked)
-        pause = copies.paused(check, info)
-        if pause is not None:
-            findings.append(pause)
-    return findings
+        info = await ask(connection.wire, f"CONSUMER.INFO.{stream}.{name}")
+    except BusUnavailable as error:
+        return [wrong(check, str(error), copies.NO_LEADER)]
+    except JetStreamError as error:
+        return [wrong(check, str(error), f"a coordinator makes it: {START_A_COORDINATOR}")]
+    looked = copies.copies(check, info, info["config"].get("num_replicas") or 0, "")
+    pause = copies.paused(check, info)
+    return [*([looked] if looked.state != "ok" else []), *([pause] if pause else [])]
 
 
-async def _coordinators(client: Client) -> list[Finding]:
+async def _coordinators(connection: Connection) -> list[Finding]:
+    client = Client(connection, timeout=ANSWER_TIMEOUT_S)
     asked_at = time.time()
     try:
         health = await client.health()
         answered_at = time.time()
-        agents = await client.agents()
+        agents = (await client.agents()).agents
     except HeadwayError as error:
         return [wrong("coordinator", str(error), READ_ITS_LOG)]
+    consumers = await asyncio.gather(
+        *(_consumer(connection, subjects.COMMANDS_STREAM, one.agent) for one in agents)
+    )
     return [
         ok("coordinator", f"headway {health.version} answers"),
         clock("the coordinator", asked_at, health.now.timestamp(), answered_at),
-        *(_absent(agent) for agent in agents.agents if agent.queued and not agent.instances),
+        *(_absent(agent) for agent in agents if agent.queued and not agent.instances),
+        *(one for found in consumers for one in found),
     ]
 
 

@@ -30,8 +30,8 @@ ONE_COPY = (
 
 
 def copies(check: str, info: dict[str, Any], declared: int, held: str) -> Finding:
-    """Of one stream or consumer, by what its leader says: `declared` copies are wanted, and `held`
-    says what it holds."""
+    """Of one stream or consumer, by what its leader says: `declared` copies are wanted (0: as many
+    as its stream has), and `held` says what it holds."""
     cluster = info.get("cluster")  # has a name if there are several servers
     if not cluster or not cluster.get("name"):
         return ok(check, held)

@@ -68,7 +68,7 @@ def table(seed: int, found: Found, tasks: Counter[str], verdict: Verdict) -> str
         f"{verdict.lost} lost, {verdict.doubled} doubled, {stuck} stuck, "
         f"{verdict.repeated} calls repeated. Elections take nats-server 4 to 9 s.",
         "",
-        "| fault | rounds | tasks | a new task ends after, p50/max s | nobody works for, p50/max s |",
+        "| fault | rounds | tasks | a new task ends after, p50/max s | no call for, p50/max s |",
         "|---|---|---|---|---|",
     ]
     for name, all_measured in found.items():

@@ -94,14 +94,15 @@ async def rolling_restart(site: Site, look: Look) -> Measured:
 
 
 async def store_deleted(site: Site, look: Look) -> Measured:
-    """A node is killed, loses all that it stored, and comes back empty."""
-    node = await site.leader()
+    """JetStream's leader is killed, loses all that it stored, and comes back empty."""
+    node = await site.cluster.meta_leader()
     struck_at = time.time()
     await site.cluster.kill(node)
-    site.cluster.delete_store(node)
-    await site.cluster.start_node(node)
     went_on_s = await site.system.goes_on()
     await look(node)
+    site.cluster.delete_store(node)
+    await site.cluster.start_node(node)
+    await site.system.goes_on()
     await site.whole()
     return site.measured(went_on_s, struck_at)
 

@@ -6,18 +6,23 @@ leader, which is not ours to shorten; what we add to that must be little.
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from cluster.examined import troubles
 from cluster.nodes import NODES
 from cluster.rounds import (
     Look,
     Measured,
     Site,
-    meta_leader_killed,
     node_cut_off,
     rolling_restart,
     store_deleted,
 )
+from harness.eventually import eventually
 from headway.agents.subjects import COMMANDS_STREAM
+from headway.cli.checkup import CUT_OFF_SERVER, LEADERLESS
+from headway.cli.copies import MISSING
 from headway.coordinator.jetstream import ask
 from headway.coordinator.streams import streams
 
@@ -44,6 +49,7 @@ async def went_through(site: Site, round_of: object, look: Look = nothing) -> Me
 
 async def test_every_stream_and_consumer_has_a_copy_on_each_node(site: Site) -> None:
     await site.whole()
+    assert await troubles(site.system) == []
     wire = site.system.client.connection.wire
     for question in (
         *(f"STREAM.INFO.{stream['name']}" for stream in streams(len(NODES))),
@@ -53,12 +59,35 @@ async def test_every_stream_and_consumer_has_a_copy_on_each_node(site: Site) -> 
         assert {held["leader"], *(copy["name"] for copy in held["replicas"])} == {*NODES}
 
 
-async def test_the_leader_of_jetstream_killed(site: Site) -> None:
-    await went_through(site, meta_leader_killed)
+async def test_the_leader_of_jetstream_killed_and_its_store_deleted(site: Site) -> None:
+    async def look(node: str) -> None:
+        found = await troubles(site.system)
+        assert {one.state for one in found} == {"note"}, found
+        place = f"127.0.0.1:{site.cluster.clients[node]}"
+        [server] = [one for one in found if one.check == "NATS"]
+        assert server.found == f"{place} does not let us in"
+        assert server.remedy == f"{MISSING}: its log says why"
+        [events] = [one for one in found if one.check == "stream HW_EVENTS"]
+        assert re.fullmatch(
+            f"{node} has not been heard of (for \\d+ s|by this leader)", events.found
+        )
+        assert events.remedy == MISSING
+
+    await went_through(site, store_deleted, look)
 
 
 async def test_a_node_cut_off_from_the_others(site: Site) -> None:
-    await went_through(site, node_cut_off)
+    async def look(node: str) -> None:
+        found = await troubles(site.system)
+        assert {one.state for one in found} == {"note"}, found
+        [server] = [one for one in found if one.check == "NATS"]
+        place = f"127.0.0.1:{site.cluster.clients[node]}"
+        assert server.found.startswith(f"{node} at {place}, nats-server 2.")
+        assert server.found.endswith(": JetStream does not work through it")
+        assert server.remedy == CUT_OFF_SERVER
+        assert {"stream HW_EVENTS", "stream HW_COMMANDS"} <= {one.check for one in found}
+
+    await went_through(site, node_cut_off, look)
 
 
 async def test_all_nodes_restarted_one_after_the_other(site: Site) -> None:
@@ -66,5 +95,16 @@ async def test_all_nodes_restarted_one_after_the_other(site: Site) -> None:
     assert measured.went_on_s < OURS_S
 
 
-async def test_the_store_of_one_node_deleted(site: Site) -> None:
-    await went_through(site, store_deleted)
+async def test_the_doctor_says_that_most_nodes_are_down(site: Site) -> None:
+    """Last: nothing works any more."""
+    leader = await site.cluster.meta_leader()
+    other = next(node for node in NODES if node != leader)
+    for node in (leader, other):
+        await site.cluster.kill(node)
+
+    async def said() -> bool:
+        found = {one.check: one for one in await troubles(site.system)}
+        assert found["JetStream"].found == "has no leader", found
+        return found["JetStream"].remedy == LEADERLESS
+
+    await eventually(said, 20, what="the doctor says that there is no leader")
