@@ -143,3 +143,30 @@ async def test_a_command_that_its_consumer_is_through_with_is_not_outstanding(
     outstanding = await topology.outstanding(six.subjects)
     assert (six.subjects[0] in outstanding) == (six.subjects[0] in six.redelivered)
     assert six.subjects[5] in outstanding
+
+
+async def test_what_was_delivered_and_not_answered_is_found_up_to_a_sequence(
+    six: Six, topology: Topology, connection: Connection
+) -> None:
+    """Walked by several at once, over the gaps that answered and foreign messages leave."""
+    await topology.ensure_agent("other")
+    foreign = command_subject("other", "do", str(new_task_id()), "s")
+    for each in range(5):
+        await connection.nc.jetstream().publish(f"{foreign}{each}", b"{}")
+    queued = command("s")
+    await Bus(connection, unsigned, now_ms).dispatch([queued])
+    await eventually(lambda: len({each.subject for each in six.got}) == 7)
+    await six.ack(0, 2, 3)
+    await eventually(lambda: floor_is(connection, 1))
+    upto = await topology.delivered("ag")
+    assert upto == 12
+    found = await topology.unanswered("ag", upto - 1)
+    assert [subject for subject, _ in found] == [six.subjects[place] for place in (1, 4, 5)]
+    assert all(b'"id":"x"' in body for _, body in found)
+    assert [s for s, _ in await topology.unanswered("ag", upto)][-1] == queued.subject
+    assert await topology.unanswered("ag", 1) == []
+
+
+async def floor_is(connection: Connection, sequence: int) -> bool:
+    info = await ask(connection.wire, f"CONSUMER.INFO.{COMMANDS_STREAM}.ag")
+    return bool(info["ack_floor"]["stream_seq"] == sequence)
