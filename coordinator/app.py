@@ -125,7 +125,11 @@ class Coordinator:
         wire, put, store, roll = connection.wire, self._intake.put, self._store, self._roll
         now_ms = self._clock.now_ms
         bus = Bus(connection, self._command_keys.sign, now_ms)
-        self._topology = topology = Topology(connection, self._settings.replicas)
+        self._topology = topology = Topology(
+            connection,
+            self._settings.replicas,
+            lambda agent: self._admission.breakers.delivering(agent),
+        )
         self._admission = admission = Admission(
             self.id, store, bus, topology, roll, wire, self._rng
         )

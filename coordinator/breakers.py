@@ -15,7 +15,7 @@ import random
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from typing import Any, cast
 
 import asyncpg
 from headway.agents import subjects
@@ -100,6 +100,18 @@ class Breakers:
         if failed or agent in self._known:
             self._suspects[agent] = None
 
+    def delivering(self, agent: str) -> dict[str, Any]:
+        """How its consumer is to be made, as far as its breaker says: one made anew begins as
+        the old one was."""
+        breaker = self.of(agent)
+        if not breaker.delivers:
+            return {"pause_until": self._until(breaker)}
+        return {"max_ack_pending": 1} if breaker.state == "probing" else {}
+
+    async def begin(self) -> None:
+        """Know how all stand, before any consumer is made."""
+        await self._learn()
+
     async def step(self) -> None:
         """One look: what is known, what turns, and what JetStream is to do about it."""
         if time.monotonic() - self._read_at >= READ_EVERY_S:
@@ -159,21 +171,24 @@ class Breakers:
 
     async def _read(self) -> None:
         """What PostgreSQL has; and what is not as usual is said to JetStream again."""
-        began = time.monotonic()
-        rows = await self._store.fetch("breakers")
-        if rows:
-            self._behind_ms = rows[0]["now"] - self._clock()
-        before, self._known = self._known, {row["agent"]: _breaker(row) for row in rows}
-        self._read_at = began
+        before = self._known
+        await self._learn()
         for agent, breaker in self._known.items():
             if breaker.state != "closed" or before.get(agent, breaker).version != breaker.version:
                 await self._follow(breaker)
 
+    async def _learn(self) -> None:
+        began = time.monotonic()
+        rows = await self._store.fetch("breakers")
+        if rows:
+            self._behind_ms = rows[0]["now"] - self._clock()
+        self._known = {row["agent"]: _breaker(row) for row in rows}
+        self._read_at = began
+
     async def _follow(self, breaker: Breaker) -> None:
         """Have the agent's consumer deliver as its breaker says."""
-        most = 1 if breaker.state == "probing" else streams.ACK_PENDING_MAX
         request = streams.agent_consumer(breaker.agent)
-        request["config"]["max_ack_pending"] = most
+        request["config"] |= self.delivering(breaker.agent)
         place = f"{subjects.COMMANDS_STREAM}.{breaker.agent}"
         try:
             if breaker.delivers:

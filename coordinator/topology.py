@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 from headway.agents import subjects
@@ -31,8 +32,15 @@ WALKERS = 8  # how many walk a share of a stream's sequences each, side by side
 class Topology:
     """JetStream as one coordinator sees it."""
 
-    def __init__(self, connection: Connection, replicas: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        replicas: int,
+        delivering: Callable[[str], Mapping[str, Any]] = lambda _agent: {},
+    ) -> None:
+        """`delivering` says what is unusual about an agent's consumer at the moment."""
         self._connection = connection
+        self._delivering = delivering
         self._wire = connection.wire
         self._replicas = replicas
         self._consumers: set[str] = set()
@@ -79,7 +87,9 @@ class Topology:
     async def ensure_agent(self, agent: str) -> None:
         """Make sure that an agent's consumer exists."""
         if agent not in self._consumers:
-            await self._declare_consumer(streams.agent_consumer(agent))
+            request = streams.agent_consumer(agent)
+            request["config"] |= dict(self._delivering(agent))
+            await self._declare_consumer(request)
             self._consumers.add(agent)
 
     async def queued(self, agent: str) -> tuple[int, int]:
