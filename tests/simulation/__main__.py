@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("seeds", nargs="*", default=[], help="1-1000, or single ones")
     parser.add_argument("--replay", type=int, help="print the trace of this seed")
     parser.add_argument("--shrink", type=int, help="find the fewest faults with which it fails")
+    parser.add_argument("--digests", action="store_true", help="print what each seed came to")
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
@@ -35,13 +36,15 @@ def main() -> int:
         return 1 if outcome.wrong else 0
     if given.shrink is not None:
         return shrink(given.shrink, print)
-    return _all(given.seeds or ["1-100"], given.processes)
+    return _all(given.seeds or ["1-100"], given.processes, digests=given.digests)
 
 
-def _all(seeds: list[str], processes: int) -> int:
+def _all(seeds: list[str], processes: int, *, digests: bool) -> int:
     began, report = time.monotonic(), Report()
     for outcome in run_all(seeds_of(seeds), processes):
         report.add(outcome)
+        if digests:
+            print(f"digest {outcome.seed} {outcome.digest}", flush=True)
         if outcome.wrong and len(report.failed) <= SHOWN_MAX:
             print("\n".join(told_of(outcome)), flush=True)
     print("\n".join(report.lines(time.monotonic() - began)))

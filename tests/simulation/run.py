@@ -7,6 +7,7 @@ import gc
 import logging
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
@@ -161,9 +162,11 @@ class _Play:
         self.world.coordinating = None
         hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
         try:
-            for loop in (*(each.loop for each in self.processes), *self.world.graves):
-                loop.kept.clear()
-            gc.collect()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of coroutines that will never be awaited
+                for loop in (*(each.loop for each in self.processes), *self.world.graves):
+                    loop.kept.clear()
+                gc.collect()
         finally:
             sys.unraisablehook = hook
 
