@@ -19,12 +19,18 @@ def main() -> None:
     parser.add_argument("--downstream", type=Path)
     parser.add_argument("--ack-wait", type=float, default=None)
     parser.add_argument("--grace", type=float, default=10.0)
+    parser.add_argument("--concurrency", type=int, default=64)
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     if options.ack_wait is not None:
         runner.Worker = partial(Worker, ack_wait_s=options.ack_wait)
     agent = shop(Downstream(options.downstream))
-    runner.run([agent], os.environ["HEADWAY_NATS_URL"], grace_s=options.grace)
+    runner.run(
+        [agent],
+        os.environ["HEADWAY_NATS_URL"],
+        concurrency=options.concurrency,
+        grace_s=options.grace,
+    )
 
 
 main()

@@ -8,13 +8,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
+from pathlib import Path
 from typing import Any
 
 from harness.downstream import Downstream
+from harness.eventually import eventually
 from headway.agents import EMPTY, Agent, Context, Reject
 from headway.sagas import Retry, Saga
 
 QUICK = Retry(initial_interval=0.05, maximum_interval=0.1, maximum_attempts=3)
+UNTIL_S = 60.0  # that a handler waits at most for a file
 ONCE = Retry(maximum_attempts=1)
 
 
@@ -45,6 +49,10 @@ async def _carry_out(orders: str) -> None:
         match what:
             case "sleep":
                 await asyncio.sleep(float(value))
+            case "until":
+                await eventually(Path(value).exists, UNTIL_S)
+            case "block":
+                time.sleep(float(value))  # noqa: ASYNC251 - the very thing: its loop stands still
             case "reject":
                 raise Reject("as ordered", kind="Ordered")
             case "fail":

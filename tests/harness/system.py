@@ -41,14 +41,14 @@ class System:
         }
         return await self.actors.start("coordinator_process", *arguments, **urls)
 
-    async def agent(self, *arguments: str) -> Actor:
-        """Start an instance of agent `shop` as a process."""
+    async def agent(self, *arguments: str, nats_url: str = "") -> Actor:
+        """Start an instance of agent `shop` as a process, on our server or by another URL."""
         return await self.actors.start(
             "agent_process",
             "--downstream",
             str(self.downstream.path),
             *arguments,
-            HEADWAY_NATS_URL=self.nats.url,
+            HEADWAY_NATS_URL=nats_url or self.nats.url,
         )
 
     def coordinating(self, count: int = 1) -> Any:
