@@ -5,21 +5,26 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import orjson
 import pytest
 from harness.eventually import eventually
+from harness.rights import AGENTS, as_user, granted, no_violations
+from harness.services import RunningNats, nats_in
 from headway.agents import payloads
 from headway.agents.agent import Agent
 from headway.agents.api import ERROR, ERROR_CODE
 from headway.agents.command_key import CommandKey
 from headway.agents.command_signing import signed
 from headway.agents.connection import Connection, connect
+from headway.agents.credentials import Credentials
 from headway.agents.entries import (
     JournalAppend,
     JournalAppended,
@@ -47,6 +52,7 @@ from headway.agents.subjects import (
 from headway.agents.testing import MemoryJournal
 from headway.agents.views import ClaimReply, ClaimRequest, Presence
 from headway.agents.worker import Worker
+from headway.coordinator.permissions import User
 from nats.aio.msg import Msg
 from nats.js.api import (
     AckPolicy,
@@ -333,16 +339,40 @@ class Running:
 
 
 @pytest.fixture
-async def work(nats_url: str) -> AsyncIterator[Callable[..., Any]]:
+def payments() -> tuple[Credentials, User]:
+    """The key of agent `payments`, and who that is on the server."""
+    return granted("payments")
+
+
+@pytest.fixture
+async def nats_server(
+    tmp_path: Path, payments: tuple[Credentials, User]
+) -> AsyncIterator[RunningNats]:
+    """One that lets in agent `payments`, with its own key and no more than its rights."""
+    nats = nats_in(tmp_path / "nats", [payments[1]])
+    await nats.start()
+    yield nats
+    await nats.kill()
+    shutil.rmtree(tmp_path / "nats")
+
+
+@pytest.fixture
+async def work(
+    nats_url: str, payments: tuple[Credentials, User]
+) -> AsyncIterator[Callable[..., Any]]:
+    """Starts a worker with the rights of its agent, which must suffice."""
     running: list[Running] = []
     numbers = itertools.count(1)
 
     async def start(agent: Agent, **options: Any) -> Running:
-        connection = await connect(nats_url, name=f"worker {next(numbers)}")
+        own = payments[0] if agent.name == "payments" else None
+        url = as_user(nats_url, AGENTS)
+        connection = await connect(url, name=f"worker {next(numbers)}", credentials=own)
         options = {"ack_wait_s": ACK_WAIT_S, "grace_s": 0.5} | options
         running.append(Running(connection, Worker(connection, agent, **options)))
         return running[-1]
 
-    yield start
-    for each in running:
-        await each.end()
+    with no_violations():
+        yield start
+        for each in running:
+            await each.end()

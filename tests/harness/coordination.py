@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from harness.eventually import eventually
+from harness.rights import AGENTS, as_user, no_violations
 from headway.agents import Agent, Client, Connection, Worker, connect
 from headway.coordinator.app import Coordinator
 from headway.coordinator.settings import Settings
@@ -41,18 +42,20 @@ async def client_of(nats_url: str) -> AsyncIterator[Client]:
 async def working(
     nats_url: str, *agents: Agent, connection: Connection | None = None, **options: object
 ) -> AsyncIterator[list[Worker]]:
-    """Run a worker for each agent, all on one connection, until the block ends."""
-    mine = connection or await connect(nats_url, name="test-agents")
+    """Run a worker for each agent, all on one connection, until the block ends; with the rights of
+    agents, which must suffice."""
+    mine = connection or await connect(as_user(nats_url, AGENTS), name="test-agents")
     stop = asyncio.Event()
     workers = [Worker(mine, agent, **options) for agent in agents]
     tasks = [asyncio.create_task(worker.run(stop)) for worker in workers]
-    try:
-        yield workers
-    finally:
-        stop.set()
-        await asyncio.wait_for(asyncio.gather(*tasks), STOP_S)
-        if connection is None:
-            await mine.close()
+    with no_violations():
+        try:
+            yield workers
+        finally:
+            stop.set()
+            await asyncio.wait_for(asyncio.gather(*tasks), STOP_S)
+            if connection is None:
+                await mine.close()
 
 
 async def registered(client: Client, saga: Saga) -> Definition:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import asyncpg
+from harness.rights import AGENTS, OWNER, PEOPLE
 from headway.coordinator.logfile import LogFile
 from headway.coordinator.nats_server import NatsServer
 from headway.coordinator.permissions import User
@@ -128,14 +129,14 @@ class RunningPostgres(Running[PostgresServer]):
 
 def nats_in(directory: Path, users: Sequence[User] = (), tls: str = "") -> RunningNats:
     """A nats-server that keeps its data in `directory`; not started yet. Beside `users` it lets in
-    one that may do everything."""
+    those of `rights`."""
     port = free_port()
     server = NatsServer(
         directory,
         LogFile(directory.with_name(f"{directory.name}.log")),
         port=port,
         monitoring_port=free_port(taken=frozenset({port})),
-        users=[User("headway", PASSWORD), *users],
+        users=[OWNER, PEOPLE, AGENTS, *users],
         run_as=server_user(),
         tls=tls,
     )
