@@ -12,6 +12,7 @@ from headway.cli import (
     demos,
     doctor,
     documents,
+    drill,
     interventions,
     limits,
     logs,
@@ -43,7 +44,7 @@ def build() -> typer.Typer:
     app.callback()(shared_flags)
     for group in (
         *(servers, demos, submissions, tasks, interventions, logs),
-        *(documents, sagas, agents, limits, tokens, doctor),
+        *(documents, sagas, agents, limits, tokens, doctor, drill),
     ):
         group.add_to(app)
     command(app, PANEL, flags=("json",))(version)
