@@ -22,6 +22,7 @@ from headway.agents.entries import (
     JournalPage,
     NewEntry,
 )
+from headway.agents.exchange import canonical, digest_of
 from headway.agents.handling import Keep
 from headway.agents.heartbeats import PROGRESS_MAX_BYTES
 from headway.agents.journal import Keeping
@@ -108,15 +109,13 @@ class SealedJournal:
         return entry.model_copy(update=value)
 
     def _opened(self, entries: list[Entry]) -> list[Entry]:
-        return [
-            entry.model_copy(
-                update={
-                    "data": self._sealing.opened(entry.data),
-                    "datadigest": self._sealing.opened(entry.datadigest),
-                }
-            )
-            for entry in entries
-        ]
+        return [self._opened_one(entry) for entry in entries]
+
+    def _opened_one(self, entry: Entry) -> Entry:
+        data, digest = self._sealing.opened(entry.data), self._sealing.opened(entry.datadigest)
+        if entry.by and not entry.dataref and is_sealed(entry.data):
+            digest = digest_of(canonical(data))  # a person's: what was kept is of the encrypted one
+        return entry.model_copy(update={"data": data, "datadigest": digest})
 
 
 def _kept_sealed(

@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from headway.agents import plainjson, views
-from headway.agents.codec import is_sealed, is_sealed_body
 from headway.agents.gates import NAME_MAX_CHARS, REASON_MAX_CHARS, GateDecide
 from headway.agents.messages import INLINE_MAX_BYTES, INPUT_MAX_BYTES
 from headway.coordinator.asking import Ask, accepted
 from headway.coordinator.errors import Refusal
 from headway.coordinator.records import Loaded
 from headway.coordinator.serving import Serve, typed
+from headway.coordinator.taskchecks import check_sealed
 from headway.sagas import inputs as i
 
 Read = Callable[[UUID], Awaitable[Loaded]]
@@ -88,16 +88,8 @@ class Interventions:
         return await self._change(request, happened)
 
     async def _check_sealed(self, task: UUID, value: Any, name: str) -> None:
-        """Refusal if a payload would be the only one of its task in clear, or the reverse."""
-        if value is None:
-            return
-        encrypted = is_sealed_body((await self._read(task)).input)
-        if encrypted != is_sealed(value):
-            raise Refusal(
-                f"{name}: the task is {'encrypted' if encrypted else 'not encrypted'}, and so must "
-                "this be",
-                422,
-            )
+        if value is not None:
+            check_sealed((await self._read(task)).input, value, name)
 
     async def _decide(self, request: views.ApprovalRequest, *, approved: bool) -> views.TaskView:
         """A person's word: on a step that waits for it, or on a tool's call."""

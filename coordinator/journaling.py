@@ -42,6 +42,7 @@ from headway.coordinator.journal_rows import (
     Spent,
 )
 from headway.coordinator.records import Loaded
+from headway.coordinator.taskchecks import check_sealed
 from headway.sagas.loops import TRAIL_MAX, repeating
 
 FAILURES_MAX = 3  # of tools, in a row, unless the manifest says otherwise
@@ -147,6 +148,7 @@ def settled(request: JournalSettle, row: Row, head: Head, loaded: Loaded | None)
             "parked",
             409,
         )
+    check_sealed(loaded.input, request.result, "result")
     call = head.unsettled.get(request.key)
     if call is None:
         return None

@@ -13,6 +13,7 @@ from typing import Any
 
 import cel
 import orjson
+from headway.agents.codec import is_sealed, is_sealed_body
 from headway.agents.manifest import Manifest
 from headway.coordinator.errors import Refusal
 from headway.coordinator.schemas import compiled, misfit
@@ -101,6 +102,14 @@ def check_legible(definition: Definition, manifest: Manifest | None) -> None:
             f"{definition.name!r}: submit it in clear, or do without that",
             422,
         )
+
+
+def check_sealed(task_input: bytes, value: Any, name: str) -> None:
+    """Refusal (422) if a payload would be the only one of its task in clear, or the reverse."""
+    encrypted = is_sealed_body(task_input)
+    if value is not None and encrypted != is_sealed(value):
+        stands = "encrypted" if encrypted else "not encrypted"
+        raise Refusal(f"{name}: the task is {stands}, and so must this be", 422)
 
 
 def check_manifest(definition: Definition, manifest: Manifest) -> None:

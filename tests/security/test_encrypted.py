@@ -176,6 +176,33 @@ async def test_an_agent_without_the_keys_parks_the_task_and_goes_on_once_it_has_
     assert MARKER in results["filing"]["filed"]
 
 
+async def test_a_call_that_a_person_settles_is_read_by_the_agent_as_any_other(
+    system: System, running: list[Coordinator], keyed: Client
+) -> None:
+    @tool(recovery="manual")
+    async def pay(text: str) -> str:
+        raise ConnectionError("the line went dead")
+
+    agent = Agent("desk")
+
+    @agent.action("pay", tools=[pay])
+    async def act(ctx: Context, text: str) -> str:
+        return await ctx.call(pay, text)
+
+    await registered(keyed, Saga("pay").step("pay", "desk.pay", pivot=True, retry=ONCE))
+    async with working(system.nats.url, agent, keyring=KEYS):
+        task = (await keyed.submit("pay", MARKER)).task
+        assert (await keyed.result(task, timeout=20)).status == "parked"
+        [call] = [each for each in (await keyed.parked()).waiting if each.kind == "unsettled"]
+        assert call.details == {"text": MARKER}
+        with pytest.raises(InvalidInput, match="result: the task is encrypted, and so must this"):
+            await system.client.settle_call(task, "pay", call.key, "happened", "paid")
+        await keyed.settle_call(task, "pay", call.key, "happened", "paid", by="ann")
+        await keyed.resume(task)
+        view = await keyed.result(task, timeout=20)
+    assert (view.status, view.results) == ("succeeded", {"pay": "paid"})
+
+
 async def test_an_input_moved_to_another_task_is_not_read(
     system: System, running: list[Coordinator], keyed: Client
 ) -> None:
