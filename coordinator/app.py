@@ -58,7 +58,6 @@ from headway.sagas.inputs import Guarded, Input
 _LOG = logging.getLogger(__name__)
 
 SWEEP_INTERVAL_S = 0.1
-BREAKERS_INTERVAL_S = 0.2
 TEND_INTERVAL_S = 1.0
 PARTITIONS_INTERVAL_S = 6 * 3_600.0
 BACKOFF_FIRST_S = 0.1
@@ -128,7 +127,7 @@ class Coordinator:
         self._topology = topology = Topology(
             connection,
             self._settings.replicas,
-            lambda agent: self._admission.breakers.delivering(agent),
+            lambda agent: self._admission.breakers.delivering(agent),  # noqa: PLW0108  # made below
         )
         self._admission = admission = Admission(
             self.id, store, bus, topology, roll, wire, self._rng
@@ -187,7 +186,7 @@ class Coordinator:
             *(pull.run() for pull in self._pulls),
             self._isolation.run(),
             self._forever("admission", self._admission.step, 0.0),
-            self._forever("breakers", self._admission.breakers.step, BREAKERS_INTERVAL_S),
+            self._forever("breakers", self._admission.breakers.step, 0.0),
             self._forever("sweep", look.sweep, SWEEP_INTERVAL_S),
             self._forever("streams", look.tend_streams, TEND_INTERVAL_S),
             self._forever("agents", look.tend_agents, TEND_INTERVAL_S),

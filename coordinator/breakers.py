@@ -10,10 +10,12 @@ its breaker is open, but not for ever if all coordinators are gone, unless a per
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -42,6 +44,7 @@ from headway.sagas.inputs import Tick
 _LOG = logging.getLogger(__name__)
 
 READ_EVERY_S = 1.0
+INTERVAL_S = 0.2
 KEPT_PAUSED_S = 60.0  # longer than the breaker is open, should nobody resume it
 BY_A_PERSON_S = 10 * 365 * 86_400.0
 ROUNDS_MAX = 8
@@ -65,6 +68,7 @@ class Breakers:
         self._on_change = on_change
         self._outcomes: dict[str, Outcomes] = {}
         self._suspects: dict[str, None] = {}
+        self._probed = asyncio.Event()
         self._known: dict[str, Breaker] = {}
         self._read_at = -READ_EVERY_S
         self._behind_ms = 0  # our clock, behind PostgreSQL's
@@ -99,6 +103,8 @@ class Breakers:
         outcomes.add(at_ms + self._behind_ms, failed=failed)
         if failed or agent in self._known:
             self._suspects[agent] = None
+        if self.of(agent).state == "probing":
+            self._probed.set()
 
     def delivering(self, agent: str) -> dict[str, Any]:
         """How its consumer is to be made, as far as its breaker says: one made anew begins as
@@ -113,7 +119,15 @@ class Breakers:
         await self._learn()
 
     async def step(self) -> None:
-        """One look: what is known, what turns, and what JetStream is to do about it."""
+        """One look: what is known, what turns, and what JetStream is to do about it; and a pause,
+        until a probe tells something or a moment has passed."""
+        await self._look()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(INTERVAL_S):
+                await self._probed.wait()
+
+    async def _look(self) -> None:
+        self._probed.clear()
         if time.monotonic() - self._read_at >= READ_EVERY_S:
             await self._read()
         now_ms = self._clock() + self._behind_ms

@@ -92,7 +92,8 @@ async def test_while_it_is_probed_an_agent_gets_one_command_at_a_time(system, br
             await eventually(lambda: trips(system, 3), 20)
             before = moody.calls
             await eventually(lambda: trips(system, 7), 20)
-            assert moody.calls - before <= 2 * 4  # the next may be under way when one fails
+            # one at a time; a few that fail at once come before the pause does
+            assert moody.calls - before <= 6 * 4
             moody.failing = False
             await system.all_settled(30)
 
