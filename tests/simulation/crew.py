@@ -16,7 +16,9 @@ from headway.agents import (
     Attempts,
     Call,
     Context,
+    HandOff,
     Happened,
+    Next,
     Reject,
     Retry,
     ToolError,
@@ -26,6 +28,7 @@ from headway.agents import (
 from simulation.downstream import Downstream
 from simulation.process import Process
 
+TALLIES = "tallies"
 HANG_S = 10_000.0
 BEAT_S = 0.7
 WORK_MAX_S = 1.2
@@ -73,6 +76,25 @@ def agent_of(name: str, process: Process, downstream: Downstream) -> Agent:
         found = await downstream.undo(process, ctx.action_operation_id, ctx.task, ctx.step)
         return None if found else EMPTY
 
+    @agent.action("tally")
+    async def tally(ctx: Context, order: Any) -> Any:
+        await misbehave(ctx, may_reject=False)
+        mine = str(ctx.operation_id)
+
+        def added(body: Any) -> list[str]:
+            return [*(body or []), mine]
+
+        await ctx.documents.update(TALLIES, "all", added, operation=ctx.operation_id)
+        await downstream.do(process, ctx.operation_id, ctx.task, ctx.step)
+        return {"step": ctx.step}
+
+    @agent.action("lead")
+    async def lead(ctx: Context, order: Any) -> Any:
+        await misbehave(ctx, may_reject=True)
+        await downstream.do(process, ctx.operation_id, ctx.task, ctx.step)
+        follow = [Next(f"{name}.act", name=f"n{n}", compensate=f"{name}.undo") for n in range(2)]
+        return HandOff({"step": ctx.step}, *follow)
+
     _errands(agent, process, downstream)
     return agent
 
@@ -86,22 +108,22 @@ def _errands(agent: Agent, process: Process, downstream: Downstream) -> None:
         await asyncio.sleep(0.001)
         return number + 1
 
-    @tool(recovery="dedupe_key")
+    @tool(recovery="dedupe_key", sensitive=True)
     async def stamp(call: Call, number: int) -> int:
-        await downstream.once(f"stamp {call.id}")
+        await downstream.once(process, f"stamp {call.id}")
         if chance.hit("handler_fails", f"{agent.name}.stamp"):
             raise ToolError("after its effect", retryable=True)
         return number
 
     async def was_sent(call: Call, text: str) -> Any:
-        found = await downstream.used(f"send {call.id}")
+        found = await downstream.used(process, f"send {call.id}")
         return Happened(text) if found else DID_NOT_HAPPEN
 
     @tool(recovery="check", check=was_sent, retry=Attempts(maximum_attempts=3))
     async def send(call: Call, text: str) -> str:
         if chance.hit("handler_fails", f"{agent.name}.send"):
             raise ToolError("before its effect", retryable=True, no_effect=True)
-        await downstream.use(f"send {call.id}")
+        await downstream.use(process, f"send {call.id}")
         return text
 
     @agent.action("errand", tools=[look, stamp, send])

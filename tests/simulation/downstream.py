@@ -15,6 +15,8 @@ from uuid import UUID
 from simulation.process import Process
 from simulation.world import World
 
+STEPS_AROUND_EFFECT_MAX = 20
+
 
 class Fenced(Exception):
     """An action that came after its own undoing."""
@@ -41,20 +43,20 @@ class Downstream:
 
     async def do(self, process: Process, operation: UUID, task: UUID, step: str) -> None:
         """Apply an action, once; Fenced if it was undone before."""
-        await self._way()
+        await self._way(process)
         row = self.rows.setdefault(operation, Row(task, step))
         row.calls.append(f"do by {process.name}.{process.lives}")
         if row.state == "none":
             row.state, row.applied = "done", row.applied + 1
             self._world.told("effect", step, task, "done")
             self.on_effect(row, "done")
-        await self._way()
+        await self._way(process)
         if row.state != "done":
             raise Fenced(step)
 
     async def undo(self, process: Process, operation: UUID, task: UUID, step: str) -> bool:
         """Undo an action; false if there is nothing to undo: then it is barred for good."""
-        await self._way()
+        await self._way(process)
         row = self.rows.setdefault(operation, Row(task, step))
         row.calls.append(f"undo by {process.name}.{process.lives}")
         if row.state == "done":
@@ -64,32 +66,33 @@ class Downstream:
         elif row.state == "none":
             row.state = "barred"
         found = row.state == "undone"
-        await self._way()
+        await self._way(process)
         return found
 
-    async def use(self, name: str) -> int:
+    async def use(self, process: Process, name: str) -> int:
         """An unprotected tool's effect; returns how often it took effect by now."""
-        await self._way()
+        await self._way(process)
         self.tools[name] = self.tools.get(name, 0) + 1
         self._world.told("tool", name, self.tools[name])
-        await self._way()
+        await self._way(process)
         return self.tools[name]
 
-    async def used(self, name: str) -> bool:
+    async def used(self, process: Process, name: str) -> bool:
         """Whether it took effect."""
-        await self._way()
+        await self._way(process)
         found = name in self.tools
-        await self._way()
+        await self._way(process)
         return found
 
-    async def once(self, name: str) -> int:
+    async def once(self, process: Process, name: str) -> int:
         """A tool's effect that the downstream dedupes by its name."""
-        await self._way()
+        await self._way(process)
         if name not in self.tools:
             self.tools[name] = 1
             self._world.told("tool", name, 1)
-        await self._way()
+        await self._way(process)
         return self.tools[name]
 
-    async def _way(self) -> None:
+    async def _way(self, process: Process) -> None:
+        process.die_soon("crash_at_effect", STEPS_AROUND_EFFECT_MAX)
         await asyncio.sleep(0.0005 + 0.003 * self._rng.random())

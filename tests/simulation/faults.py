@@ -12,6 +12,14 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
 from random import Random
 
+LASTING = frozenset(
+    {
+        *("handler_fails", "handler_rejects", "handler_retries", "handler_slow"),
+        *("handler_answer_lost", "compensation_fails"),
+    }
+)
+"""What agents do wrong is no fault of the carriers, and all must come to rest in spite of it."""
+
 
 @dataclass(frozen=True)
 class Faults:
@@ -23,6 +31,8 @@ class Faults:
     lose_ack_of_store: float = 0.01  # a PubAck
     cut: float = 0.06  # a connection, each second
     crash: float = 0.1  # a process, each second
+    crash_at_commit: float = 0.01  # a coordinator, within some callbacks of a commit
+    crash_at_effect: float = 0.02  # a worker, within some callbacks of an effect
     freeze: float = 0.06  # a process, each second
     slow: float = 0.2  # a process, for its life
     skew: float = 0.5  # a process's clock, for its life
@@ -86,7 +96,7 @@ class Chance:
     def hit(self, kind: str, place: str) -> Random | None:
         """Whether this fault happens here and now; if so, what its size is to be drawn from."""
         probability: float = getattr(self.faults, kind)
-        if self.healed or not probability:
+        if not probability or (self.healed and kind not in LASTING):
             return None
         entry = self._places.get((kind, place))
         if entry is None:
@@ -106,7 +116,7 @@ class Chance:
         return Random(f"{self._seed}/{name}")
 
     def heal(self) -> None:
-        """From now on nothing goes wrong any more."""
+        """From now on nothing goes wrong any more, but for what agents do."""
         self.healed = True
 
 

@@ -30,6 +30,7 @@ from headway.sagas.task import Phase, Task, unborn
 from simulation.downstream import Downstream, Row
 from simulation.people import Desk
 from simulation.store_tables import ENDED, TIMELESS, TaskRow
+from simulation.tallies import wrong_tallies
 from simulation.world import World
 
 
@@ -175,6 +176,8 @@ class Laws:
             stored = self._world.tables.tasks[task].status
             if stored != status:
                 self._world.fail(f"task {task} was shown as {status} and is {stored}")
+        for wrong in wrong_tallies(self._world.tables, self._downstream):
+            self._world.fail(wrong)
         for name, times in self._downstream.tools.items():
             if times > 1:
                 self._world.fail(f"the tool call {name} took effect {times} times")

@@ -10,6 +10,8 @@ from uuid import UUID
 import orjson
 from headway.agents import Client, HeadwayError
 from headway.agents.identity import new_task_id
+from headway.agents.views import SubmitReceipt
+from simulation.crew import TALLIES
 from simulation.process import Process
 from simulation.shapes import SHAPES
 
@@ -40,7 +42,12 @@ class Desk:
 def desk_of(rng: Random, tasks: int, seconds: float) -> Desk:
     names = sorted(SHAPES)
     picked = rng.sample(names, rng.randint(1, len(names)))
-    wanted = [(rng.choice(picked), seconds * rng.random() ** 2) for _ in range(tasks)]
+    burst = rng.random() < 0.15
+    at_once = seconds * rng.random()
+    wanted = [
+        (rng.choice(picked), at_once if burst else seconds * rng.random() ** 2)
+        for _ in range(tasks * (4 if burst else 1))
+    ]
     return Desk(sorted(wanted, key=lambda each: each[1]))
 
 
@@ -51,8 +58,14 @@ async def hand_in(process: Process, desk: Desk) -> None:
     async with Client(connection, timeout=30.0) as client:
         for saga in SHAPES.values():
             await _patiently(client.register, saga)
+        await _patiently(client.documents.collection, TALLIES)
         while desk.wanted:
             saga, at = desk.wanted[0]
+            together = sum(1 for each in desk.wanted if each == (saga, at))
+            if together > 1:
+                await asyncio.sleep(max(0.0, at - world.timeline.now))
+                await _hand_in_many(process, client, desk, saga, together)
+                continue
             await asyncio.sleep(max(0.0, at - world.timeline.now))
             task = new_task_id()
             if process.rng.random() < 0.25:
@@ -66,6 +79,20 @@ async def hand_in(process: Process, desk: Desk) -> None:
         desk.submitted_all = True
         world.told("all handed in")
         await asyncio.gather(*(_await(client, desk, task) for task in desk.accepted))
+
+
+async def _hand_in_many(
+    process: Process, client: Client, desk: Desk, saga: str, count: int
+) -> None:
+    """Many with one call. Those whose outcome nobody heard are handed in by themselves."""
+    receipts = await _patiently(client.submit_many, saga, [{"n": n} for n in range(count)])
+    for receipt in receipts:
+        desk.wanted.pop(0)
+        if isinstance(receipt, SubmitReceipt):
+            desk.accepted[receipt.task] = saga
+            process.world.told("handed in", saga, receipt.task)
+        else:
+            desk.wanted.append((saga, process.world.timeline.now + len(desk.wanted)))
 
 
 async def _await(client: Client, desk: Desk, task: UUID) -> None:

@@ -76,6 +76,12 @@ class Process:
         world.enter(self)
         self.loop.create_task(self._run())
 
+    def die_soon(self, kind: str, callbacks: int) -> None:
+        """If chance says so: within so many callbacks from now."""
+        crash = self.world.chance.hit(kind, self.name)
+        if crash is not None:
+            self.loop.dies_after = int(callbacks * crash.random() ** 2)
+
     def die(self) -> None:
         """As by SIGKILL, between any two callbacks."""
         if self.loop.dead:

@@ -9,21 +9,21 @@ TWICE = Retry(initial_interval=0.5, maximum_interval=1.0, maximum_attempts=2)
 ENDLESS = Retry(initial_interval=0.2, maximum_interval=2.0, maximum_attempts=0)
 ATTEMPT = Timeouts(start_to_close=6.0)
 WATCHED = Timeouts(start_to_close=8.0, heartbeat=3.0)
-UNTIMED = Timeouts(start_to_close=None)
+ACTIONS = {"@": "errand", "#": "tally", "+": "lead"}
 AGENTS = ("bank", "shop", "ware")
 
 
 def _built(name: str, *described: str, retry: Retry = QUICK) -> Definition:
     """Steps from "name kind < what it comes after"; kinds as in the corpus of the machine:
     none is compensated, `!` the pivot, `?` reads only, `>` comes after the pivot, `~` is watched,
-    `@` calls tools."""
+    `@` calls tools, `#` writes a document that all share, `+` hands off."""
     saga = Saga(name)
     for place, text in enumerate(described):
         head, _, after = text.partition("<")
         step, _, kinds = head.strip().partition(" ")
         plain = not set(kinds) & set("!?>")
         agent = AGENTS[place % len(AGENTS)]
-        action = "errand" if "@" in kinds else "act"
+        action = next((name for mark, name in ACTIONS.items() if mark in kinds), "act")
         saga.step(
             step,
             f"{agent}.{action}",
@@ -71,6 +71,8 @@ SHAPES: dict[str, Definition] = {
         _built("looks", "l ?", "a < l", "m ? < a", "b < m"),
         _built("roots", "a", "b", "c < a b", retry=TWICE),
         _built("errands", "e @", "f @ < e", "a < f"),
+        _built("tallies", "a #", "b #", "c # < a b"),
+        _built("leads", "a", "h + < a", "c < h"),
         _waiting(),
         _parent(),
     )

@@ -9,6 +9,7 @@ from simulation.process import Process
 
 LATENCY_S = 0.001
 SLOW_MAX_S = 8.0
+STEPS_AFTER_COMMIT_MAX = 30
 
 
 class StoreLine:
@@ -29,6 +30,7 @@ class StoreLine:
     async def after(self, statement: str) -> None:
         if statement == "commit_batch":
             self._world.told("commit", self._process.name)
+            self._process.die_soon("crash_at_commit", STEPS_AFTER_COMMIT_MAX)
         await self._way(statement)
         if self._world.store_is_down:
             raise StoreUnavailable("ConnectionDoesNotExistError: it went away")
