@@ -359,7 +359,7 @@ async def test_commands_that_were_queued_before_the_limit_are_held_to_it(system)
 )
 async def test_a_limit_that_makes_no_sense_is_refused(system, arguments, reason):
     async with system.coordinating():
-        await eventually(lambda: system.client.health(), 15)
+        await eventually(system.client.health, 15)
         with pytest.raises(InvalidInput) as refused:
             await system.client.set_limit(**arguments)
         assert str(refused.value) == reason
@@ -367,7 +367,7 @@ async def test_a_limit_that_makes_no_sense_is_refused(system, arguments, reason)
 
 async def test_a_limit_that_is_not_there_cannot_be_removed(system):
     async with system.coordinating():
-        await eventually(lambda: system.client.health(), 15)
+        await eventually(system.client.health, 15)
         with pytest.raises(NotFound) as refused:
             await system.client.remove_limit("agent", "shop")
         assert str(refused.value) == "there is no limit on agent 'shop'"
