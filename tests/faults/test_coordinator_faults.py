@@ -93,7 +93,7 @@ async def test_a_peer_that_is_there_takes_over_within_a_second(system, measured,
     async with system.coordinating(), system.working():
         await registered(system.client, linear())
         doomed = await system.coordinator("--die-at", moment)
-        await both_beat(system)
+        await system.coordinators(2)
         await system.client.submit_many("linear", ({"number": n} for n in range(count)))
         assert await doomed.ended() == -9
         killed_at = time.monotonic()
@@ -134,7 +134,7 @@ async def test_one_coordinator_of_two_killed_under_load_delays_nobody_for_long(s
     count = 400
     doomed, peer = await system.coordinator(), await system.coordinator()  # as shipped
     await registered(system.client, linear())
-    await both_beat(system)
+    await system.coordinators(2)
     async with system.working():
         await system.client.submit_many("linear", ({"number": n} for n in range(count)))
         await doomed.kill()
@@ -156,7 +156,7 @@ async def test_a_coordinator_frozen_under_load_wakes_up_to_a_world_that_went_on(
     sleeper = await system.coordinator("--ack-wait", "0.6")
     await system.coordinator("--ack-wait", "0.6")
     await registered(system.client, linear())
-    await both_beat(system)
+    await system.coordinators(2)
     async with system.working(ack_wait_s=0.6, concurrency=16):
         slow = ({"number": n, "b": "sleep=0.02"} for n in range(count))
         await system.client.submit_many("linear", slow)
@@ -187,7 +187,7 @@ async def test_two_coordinators_racing_over_ten_thousand_tasks_end_them_all(syst
     await system.coordinator()
     side_by_side = Saga("race").step("a", "shop.a", read_only=True)
     await registered(system.client, side_by_side.step("b", "shop.b", read_only=True))
-    await both_beat(system)
+    await system.coordinators(2)
     async with system.working(concurrency=512):
         receipts = await system.client.publish_many("race", ({"number": n} for n in range(count)))
         assert len(set(receipts)) == count
@@ -213,11 +213,3 @@ async def test_a_coordinator_told_to_stop_ends_though_a_loop_misses_its_cancella
         await registered(system.client, linear())
         told_at = time.monotonic()
     measured("coordinator told to stop", time.monotonic() - told_at, 1.0)
-
-
-async def both_beat(system):
-    async def two() -> bool:
-        rows = await system.fetch("SELECT count(*) FROM headway.coordinators")
-        return rows[0]["count"] == 2
-
-    await eventually(two, 10)

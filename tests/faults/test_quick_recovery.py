@@ -6,6 +6,7 @@ All as shipped. `downstream.calls` has each beginning of a handler, by operation
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import time
 from collections import Counter
@@ -13,12 +14,14 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import pytest
-from harness.coordination import registered
+from harness.coordination import registered, working
 from harness.eventually import eventually
 from harness.proxy import Proxy
 from harness.shop import linear
+from headway.agents import Agent, Context, tool
 from headway.agents.pull import IN_PROGRESS
 from headway.agents.subjects import COMMANDS_STREAM, command_subject
+from headway.sagas import Saga
 
 pytestmark = pytest.mark.timed
 
@@ -104,3 +107,50 @@ async def test_a_frozen_a_blocked_and_a_cut_off_worker_keep_what_they_have_and_r
         assert begun(system, tasks[fault]) == {"a": 1, "b": 1, "c": 1}, fault
     assert begun(system, tasks["killed"]) == {"a": 1, "b": 2, "c": 1}
     assert system.downstream.effects() == {"done": 12}
+
+
+@tool(recovery="natural")
+async def add(number: int) -> int:
+    return number + 1
+
+
+async def test_who_asked_a_coordinator_that_was_killed_asks_its_peer_at_once(system, measured):
+    """Clients wait for results, and handlers write their journals, each at either of two."""
+    agent, enough, steps, release = Agent("clerk"), asyncio.Event(), [], asyncio.Event()
+
+    @agent.action("count", tools=[add])
+    async def count(ctx: Context) -> int:
+        number = 0
+        while not enough.is_set():
+            number = await ctx.call(add, number, key=f"add-{number}")
+            steps.append((ctx.task, time.monotonic()))
+        return number
+
+    @agent.action("wait")
+    async def wait(ctx: Context) -> None:
+        await release.wait()
+
+    counting = Saga("count").step("count", "clerk.count", read_only=True)
+    waiting = Saga("wait").step("wait", "clerk.wait", read_only=True)
+    peer, doomed = await system.coordinator(), await system.coordinator()
+    for saga in (counting, waiting):
+        await registered(system.client, saga)
+    await system.coordinators(2)
+    async with working(system.nats.url, agent):
+        client = system.client
+        counts = [(await client.submit("count", {})).task for _ in range(6)]
+        waits = [(await client.submit("wait", {})).task for _ in range(12)]
+        results = [asyncio.create_task(client.result(task, timeout=30)) for task in waits]
+        await eventually(lambda: len(steps) > 200)
+        await doomed.kill()
+        killed_at = time.monotonic()
+        release.set()
+        assert {view.status for view in await asyncio.gather(*results)} == {"succeeded"}
+        measured("Client.result, coordinator killed", time.monotonic() - killed_at, 1.0)
+        await asyncio.sleep(1.0 - (time.monotonic() - killed_at))  # so long it is looked at
+        enough.set()
+        await system.all_settled(len(counts) + len(waits))
+        times = [[at for each, at in steps if each == task] for task in counts]
+        longest = max(later - at for each in times for at, later in itertools.pairwise(each))
+        measured("journal.append, coordinator killed", longest, 1.0)
+    assert peer.running

@@ -51,6 +51,15 @@ class System:
             HEADWAY_NATS_URL=nats_url or self.nats.url,
         )
 
+    async def coordinators(self, count: int) -> None:
+        """Wait until so many coordinators have said that they live."""
+
+        async def beat() -> bool:
+            rows = await self.fetch("SELECT count(*) FROM headway.coordinators")
+            return bool(rows[0]["count"] == count)
+
+        await eventually(beat)
+
     def coordinating(self, count: int = 1) -> Any:
         """Coordinators in this process, while the block lasts."""
         return coordinators(self.nats.url, self.postgres_url, count)
