@@ -160,7 +160,7 @@ def crew() -> list[Agent]:
 
 
 def sagas() -> list[Saga]:
-    """Its steps one after the other; two beside each other; one that works with tools; a doomed one."""
+    """One step after the other; two beside each other; one that works with tools; a doomed one."""
     patient = {"retry": PATIENT, "compensation_retry": PATIENT}
     book = {"compensate": "hall.undo-book", **patient}
     charge = {"compensate": "till.undo-charge", **patient}

@@ -1,4 +1,4 @@
-"""The world behind the agents, as a process that is never harmed, and its log, which is the witness.
+"""The world behind the agents: a process that is never harmed, whose log is the witness.
 
     action      nothing yet      done             undone       barred
     do, use     apply → done     same answer      refuse       refuse

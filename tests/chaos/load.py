@@ -1,4 +1,4 @@
-"""The work that goes on while things break: a steady flow of orders, many with trouble of their own."""
+"""The work that goes on while things break: a flow of orders, many with trouble of their own."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from chaos.downstream import Entry
 
@@ -17,7 +18,14 @@ class Struck:
     pids: tuple[int, ...] = ()
 
 
-def of_killed_agents(log: list[Entry], struck: Struck) -> list[float]:
+class Sign(NamedTuple):
+    """That a task, or an operation, went on, so many seconds after recovery could begin."""
+
+    seconds: float
+    subject: str
+
+
+def of_killed_agents(log: list[Entry], struck: Struck) -> list[Sign]:
     """For each call that the killed had begun and not seen answered: seconds until another process
     goes on with its operation."""
     open_calls: dict[tuple[str, str, int], str] = {}
@@ -38,7 +46,7 @@ def of_killed_agents(log: list[Entry], struck: Struck) -> list[float]:
 
 def of_open_tasks(
     log: list[Entry], began: Mapping[str, float], ended: Mapping[str, float], struck: Struck
-) -> list[float]:
+) -> list[Sign]:
     """For each task that was under way: seconds until the next sign of it, or its end."""
     under_way = {
         task
@@ -49,11 +57,9 @@ def of_open_tasks(
     return _first_signs(signs, under_way, struck.at)
 
 
-def _first_signs(
-    signs: Iterable[tuple[str, float]], awaited: set[str], after: float
-) -> list[float]:
+def _first_signs(signs: Iterable[tuple[str, float]], awaited: set[str], after: float) -> list[Sign]:
     first: dict[str, float] = {}
     for subject, at in signs:
         if subject in awaited and at >= after:
             first[subject] = min(at, first.get(subject, at))
-    return sorted(at - after for at in first.values())
+    return [Sign(at - after, subject) for subject, at in first.items()]

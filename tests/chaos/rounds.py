@@ -48,7 +48,7 @@ class Result:
     statuses: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     otherwise: Counter[str] = field(default_factory=Counter)
-    recoveries_s: list[float] = field(default_factory=list)
+    recoveries: list[recovery.Sign] = field(default_factory=list)
     took_s: float = 0.0
 
     @property
@@ -145,7 +145,7 @@ async def _judge(stage: Stage, result: Result, before: set[UUID], struck: list[S
     began = {task: int(task.replace("-", "")[:12], 16) / 1000 for task in mine}
     for each in struck:
         killed = recovery.of_killed_agents(log, each) if each.pids else []
-        result.recoveries_s += killed or recovery.of_open_tasks(log, began, ended, each)
+        result.recoveries += killed or recovery.of_open_tasks(log, began, ended, each)
 
 
 def _compare(result: Result, task: Any, order: Order) -> None:

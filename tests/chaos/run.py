@@ -1,4 +1,4 @@
-"""A run: faults in turn, round by round, on stages that are made anew when they have had their time."""
+"""A run: faults in turn, round by round, on stages that are made anew now and then."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tell = Callable[[Result], None]
 
 
 def chosen(names: Sequence[str], *, long: bool) -> list[Fault]:
-    """The faults whose names hold one of these; all that are meant for such a run, without names."""
+    """The faults whose names hold one of these; without names, all that are for such a run."""
     if not names:
         return [each for each in FAULTS.values() if long or not (each.only_long or each.mounts)]
     found = [each for each in FAULTS.values() if any(name in each.name for name in names)]
@@ -67,8 +67,9 @@ class Run:
     async def _play_one(self, fault: Fault, seed: str) -> None:
         try:
             stage = await self._stage_for(fault)
-        except NoMount as error:
-            result = Result(fault.name, seed, findings=[Finding("law", "no mount", str(error))])
+        except Exception as error:  # the fault counts as failed: it was not shown
+            said = str(error) if isinstance(error, NoMount) else f"{type(error).__name__}: {error}"
+            result = Result(fault.name, seed, findings=[Finding("law", "no stage", said)])
         else:
             result = await play(stage, fault, seed)
         self._rounds += 1

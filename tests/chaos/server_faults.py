@@ -6,7 +6,9 @@ import asyncio
 import os
 import random
 import time
+from contextlib import suppress
 
+import asyncpg
 from chaos.faults import fault
 from chaos.load import orders
 from chaos.recovery import Struck
@@ -15,6 +17,7 @@ from harness.services import Running
 
 BLOCK_BYTES = 1_048_576
 FULL_FOR_S = 4.0
+TAKE_ROOM = "INSERT INTO room SELECT md5(n::text) FROM generate_series(1, 50000) AS n"
 MANY = 10_000
 
 
@@ -76,7 +79,9 @@ async def nats_disk_full(stage: Stage, rng: random.Random) -> list[Struck]:
 
 @fault("no room on PostgreSQL's disk", mounts=True, settle_s=120.0)
 async def postgres_disk_full(stage: Stage, rng: random.Random) -> list[Struck]:
+    refusals = asyncio.create_task(_use_space(stage))
     await _fill(stage, "postgres")
+    assert await refusals, "PostgreSQL had room all the time: its disk was never full"
     if not stage.postgres.running:
         await stage.postgres.start()
     return [Struck(time.time())]
@@ -93,7 +98,7 @@ async def everything_restarts_small(stage: Stage, rng: random.Random) -> list[St
 
 
 async def restart_all(stage: Stage, rng: random.Random, count: int) -> list[Struck]:
-    """Everything that can die dies at once, with this many tasks open: nobody had begun with them."""
+    """Everything that can die dies at once, with so many tasks open that nobody had begun with."""
     await stage.kill(*CREWS)
     wanted = orders(rng, ("trip",))
     batch = [next(wanted) for _ in range(count)]
@@ -121,6 +126,22 @@ async def _frozen(rng: random.Random, server: Running) -> Struck:
     await asyncio.sleep(rng.choice([1.0, 4.0]))
     server.thaw()
     return Struck(time.time())
+
+
+async def _use_space(stage: Stage) -> bool:
+    """Have PostgreSQL ask for more room again and again; whether it was refused some."""
+    refused, until = False, time.monotonic() + FULL_FOR_S
+    while time.monotonic() < until:
+        try:
+            await stage.fetch("SELECT pg_switch_wal()")
+            await stage.fetch("CREATE TABLE IF NOT EXISTS room (taken text)")
+            await stage.fetch(TAKE_ROOM)
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            refused = True
+        await asyncio.sleep(0.2)
+    with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        await stage.fetch("DROP TABLE IF EXISTS room")
+    return refused
 
 
 async def _fill(stage: Stage, disk: str) -> None:

@@ -184,7 +184,6 @@ async def staged(
     nats: RunningNats, postgres: RunningPostgres, folder: Path, rng: random.Random
 ) -> AsyncIterator[Stage]:
     """A stage on these servers, which are running."""
-    folder.mkdir(parents=True, exist_ok=True)
     stage = Stage(nats, postgres, folder, rng)
     try:
         await stage.start()

@@ -13,6 +13,19 @@ from chaos.rounds import Result
 HEADER = "| fault | rounds | tasks | lost | doubled | stuck | other | recovery s p50 | max |"
 RULE = "|---|---|---|---|---|---|---|---|---|"
 SECTION = re.compile(r"(## Real faults\n).*?(?=\n## |\Z)", re.DOTALL)
+ABOUT = """\
+Two coordinators and three processes of four agents each, all their connections through proxies, and
+a submitter; sagas with compensations, pivots, steps that fail and journaled tool calls; a service
+outside, whose log is the witness.
+
+- *lost*: an accepted task, or a completed step's effect, is not there.
+- *doubled*: an effect was applied twice, or stands though no step claims it.
+- *stuck*: a task neither ended nor was put before a person.
+- *other*: a law of the database was broken, no reason was given, or the fault could not be caused.
+- *recovery*: for each call that a killed agent had under way, from the kill until another process
+  went on with it; else for each task under way, from the fault's end (a kill: from the kill) until
+  its next sign, which includes what its own steps take (up to 0.3 s) and its turn in the queue.
+"""
 LOST, DOUBLED, STUCK = ("lost",), ("doubled", "left over"), ("stuck",)
 
 
@@ -26,7 +39,7 @@ def rows(results: Sequence[Result]) -> list[str]:
 
 
 def _row(name: str, played: Sequence[Result]) -> str:
-    recoveries = sorted(seconds for result in played for seconds in result.recoveries_s)
+    recoveries = sorted(sign.seconds for result in played for sign in result.recoveries)
     cells = [
         name,
         len(played),
@@ -41,16 +54,10 @@ def _row(name: str, played: Sequence[Result]) -> str:
 
 def record(path: Path, seed: int, took_s: float, results: Sequence[Result]) -> None:
     """Write what was found into the page of results, in place of what stood there."""
-    said = f"""\
-{datetime.now(UTC):%Y-%m-%d}, seed {seed}, {len(results)} rounds in {took_s / 60:.0f} minutes.
-Two coordinators, three processes of four agents each, every one of their connections through a proxy; sagas with
-compensations, pivots, steps that fail, and journaled tool calls; a service outside whose log is the witness.
-*lost*: an accepted task, or a completed step's effect, is not there. *doubled*: an effect was applied twice, or
-stands though it was undone. *stuck*: not ended, and nobody told. *other*: a law of the database broken, or no
-reason given. *recovery*: for each call that a killed agent had under way, until another process goes on with it;
-for everything else, for each task under way, from the fault's end (a kill: from the kill) until its next sign.
-
-"""
+    said = (
+        f"{datetime.now(UTC):%Y-%m-%d}, seed {seed}: {len(results)} rounds in {took_s / 60:.0f} "
+        f"minutes.\n{ABOUT}\n"
+    )
     text = said + "\n".join(rows(results)) + "\n"
     page = path.read_text()
     assert SECTION.search(page), f"{path} has no section for it"

@@ -1,4 +1,4 @@
-"""Traffic that nobody asked for: junk on every subject, floods, and listeners that do not listen."""
+"""Traffic that nobody asked for: junk on every subject, floods, listeners that do not read."""
 
 from __future__ import annotations
 

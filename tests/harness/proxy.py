@@ -37,7 +37,7 @@ class Proxy:
         self._server_port = server_port
         self._rng = rng
         self._passing = {"up": asyncio.Event(), "down": asyncio.Event()}
-        self._connections: dict[_Connection, None] = {}
+        self._connections: dict[_Connection, asyncio.Task[None] | None] = {}
         self._listener: asyncio.Server | None = None
         self._resume()
 
@@ -59,6 +59,7 @@ class Proxy:
         assert self._listener is not None, "the proxy was not started"
         self._listener.close()
         self.cut()
+        await asyncio.gather(*filter(None, self._connections.values()), return_exceptions=True)
 
     def cut(self) -> None:
         """Reset every connection."""
@@ -109,7 +110,7 @@ class Proxy:
             _reset(writer)
             return
         connection = _Connection(self, (reader, writer), server)
-        self._connections[connection] = None
+        self._connections[connection] = asyncio.current_task()
         try:
             await connection.run()
         finally:
