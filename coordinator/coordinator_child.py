@@ -17,6 +17,8 @@ from headway.coordinator.process import Launch
 COMMAND = (sys.executable, "-P", "-m", "headway.cli.main", "coordinator")
 """-P: a folder named like one of our packages, where the user happens to be, is not imported."""
 
+OTHERS_SECRETS = ("HEADWAY_TOKEN", "HEADWAY_PAYLOAD_KEYS")  # of people and agents
+
 
 class CoordinatorChild:
     """How one coordinator is started and found ready; holds no process."""
@@ -38,7 +40,8 @@ class CoordinatorChild:
 
     def launch(self) -> Launch:
         urls = {"HEADWAY_NATS_URL": self._nats_url, "HEADWAY_POSTGRES_URL": self._postgres_url}
-        return Launch(argv=self._command, env={**os.environ, **urls})
+        inherited = {name: os.environ[name] for name in os.environ if name not in OTHERS_SECRETS}
+        return Launch(argv=self._command, env=inherited | urls)
 
     async def wait_ready(self) -> None:
         """Return when a coordinator answers that all is well; waits without end."""
