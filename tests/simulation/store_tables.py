@@ -156,6 +156,48 @@ class DocumentRow:
     step: str
 
 
+@dataclass(slots=True)
+class LimitRow:
+    rate: float | None
+    burst: int
+    concurrency: int | None
+    set_by: str
+    set_at: int
+
+
+@dataclass(slots=True)
+class AdmissionRow:
+    """A command that something limits; `since` and `turn_us` are in microseconds."""
+
+    phase: str
+    attempt: int
+    epoch: int
+    agent: str
+    subject: str
+    places: list[str]
+    priority: int
+    again: bool
+    state: str
+    since: int
+    asked: str = ""
+    turn_us: int = 0
+
+    @property
+    def named(self) -> tuple[str, int, int]:
+        return self.phase, self.attempt, self.epoch
+
+
+@dataclass(slots=True)
+class BreakerRow:
+    state: str
+    version: int
+    since: int
+    until: int | None
+    trips: int
+    reason: str
+    by: str
+
+
 class Tables:
     """What is stored. `clock` is the server's own, in ms since 1970. `on_change` is called after
     each statement that may have changed something, with its name."""
@@ -178,6 +220,11 @@ class Tables:
         self.command_secret = b""
         self.coordinators: dict[UUID, int] = {}
         self.partitions: dict[str, None] = {}
+        self.limits: dict[tuple[str, str], LimitRow] = {}
+        self.buckets: dict[str, int] = {}
+        self.admissions: dict[tuple[UUID, str], AdmissionRow] = {}
+        self.admission_turn = UUID(int=0), -1
+        self.breakers: dict[str, BreakerRow] = {}
 
 
 Statement = Callable[..., list[Row]]
