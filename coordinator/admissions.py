@@ -28,7 +28,7 @@ from uuid import UUID
 import orjson
 from headway.agents.subjects import parse_command_subject
 from headway.coordinator.admission_limits import Declared
-from headway.coordinator.commands import Outgoing
+from headway.coordinator.commands import Outgoing, Sought
 from headway.coordinator.decisions import Decision
 from headway.coordinator.errors import StoreRefused, StoreUnavailable
 from headway.coordinator.limits import places_of
@@ -51,7 +51,7 @@ class Transport(Protocol):
 class Contents(Protocol):
     """The streams, as the sweep looks into them."""
 
-    async def outstanding(self, commands: Sequence[str]) -> set[str]: ...
+    async def outstanding(self, commands: Sequence[Sought]) -> set[Sought]: ...
     async def unread(self, tasks: Sequence[UUID]) -> set[UUID]: ...
 
 
@@ -121,14 +121,16 @@ class Admissions:
                 self._on_work()
         self._transport.announce(decision, kind)
 
-    async def outstanding(self, commands: Sequence[str]) -> set[str]:
-        """Which of these subjects hold a command, in the stream or in the line."""
+    async def outstanding(self, commands: Sequence[Sought]) -> set[Sought]:
+        """Which of these commands are in the stream or in the line."""
         found = await self._contents.outstanding(commands)
-        absent = [subject for subject in commands if subject not in found]
+        absent = [command for command in commands if command not in found]
         if not absent:
             return found
-        rows = await self._store.fetch("waiting_commands", *columns(_named(absent), 3))
-        return found | {row["subject"] for row in rows}
+        named = _named([command.subject for command in absent])
+        rows = await self._store.fetch("waiting_commands", *columns(named, 3))
+        waiting = {row["subject"] for row in rows}
+        return found | {command for command in absent if command.subject in waiting}
 
     async def unread(self, tasks: Sequence[UUID]) -> set[UUID]:
         return await self._contents.unread(tasks)

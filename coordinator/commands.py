@@ -9,6 +9,7 @@ from uuid import UUID
 import orjson
 from headway.agents import messages, subjects
 from headway.agents.codec import is_sealed_body
+from headway.agents.errors import InvalidInput
 from headway.agents.views import PRIORITY
 from headway.coordinator.errors import Refusal
 from headway.coordinator.records import NO_ATTRIBUTES, Loaded
@@ -37,6 +38,23 @@ class Outgoing(NamedTuple):
     def body_by_reference(self, now_ms: int, ref: str, digest: str) -> bytes:
         reference = {"sentms": now_ms, "dataref": ref, "datadigest": digest}
         return orjson.dumps({**self.attributes, **reference})
+
+
+class Sought(NamedTuple):
+    """A command that ought to be in the stream, whatever the epoch of its publication."""
+
+    subject: str
+    phase: Phase
+    attempt: int
+
+    def is_in(self, body: bytes) -> bool:
+        """Whether a message on its subject is this one: an older attempt's may have come back there
+        when nats-server lost that it had been answered."""
+        try:
+            found = messages.decode_command(body)
+        except InvalidInput:
+            return False  # the worker that gets it refuses it
+        return (found.phase, found.attempt) == (self.phase, self.attempt)
 
 
 def command(
@@ -96,6 +114,13 @@ def subject_of(task_id: UUID, step: Step, phase: Phase) -> str:
     """The subject of a step's commands in one phase."""
     agent, _, action = target(step, phase).partition(".")
     return subjects.command_subject(agent, action, str(task_id), step.name)
+
+
+def sought_of(loaded: Loaded, dispatch: Dispatch) -> Sought:
+    """What must be in the stream for an attempt that is outstanding."""
+    step = loaded.definition.steps[dispatch.step]
+    subject = subject_of(loaded.id, step, dispatch.phase)
+    return Sought(subject, dispatch.phase, dispatch.attempt)
 
 
 def target(step: Step, phase: Phase) -> str:

@@ -41,18 +41,6 @@ async def ask(wire: Wire, operation: str, request: dict[str, Any] | None = None)
     return answer
 
 
-async def last_sequence(wire: Wire, stream: str, subject: str) -> int | None:
-    """The sequence of the newest message on a subject; None if there is none."""
-    try:
-        answer = await ask(wire, f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
-    except JetStreamError as error:
-        if error.code == MESSAGE_NOT_FOUND:
-            return None
-        raise
-    sequence: int = answer["message"]["seq"]
-    return sequence
-
-
 class Stored(NamedTuple):
     """A message as a stream has it."""
 
@@ -61,11 +49,19 @@ class Stored(NamedTuple):
     body: bytes
 
 
+async def last_message(wire: Wire, stream: str, subject: str) -> Stored | None:
+    """The newest message on a subject; None if there is none."""
+    return await _message(wire, stream, {"last_by_subj": subject})
+
+
 async def next_message(wire: Wire, stream: str, subjects: str, first: int) -> Stored | None:
     """The first message from sequence `first` on whose subject matches; None if there is none."""
+    return await _message(wire, stream, {"seq": first, "next_by_subj": subjects})
+
+
+async def _message(wire: Wire, stream: str, which: dict[str, Any]) -> Stored | None:
     try:
-        request = {"seq": first, "next_by_subj": subjects}
-        message = (await ask(wire, f"STREAM.MSG.GET.{stream}", request))["message"]
+        message = (await ask(wire, f"STREAM.MSG.GET.{stream}", which))["message"]
     except JetStreamError as error:
         if error.code == MESSAGE_NOT_FOUND:
             return None
@@ -79,13 +75,14 @@ async def remove(wire: Wire, stream: str, subject: str) -> int | None:
     Not by a purge: nats-server 2.15.1 moves a consumer's ack floor over older messages that are
     still pending when a pending one is purged by subject, and never delivers those again.
     """
-    sequence = await last_sequence(wire, stream, subject)
-    if sequence is None:
+    newest = await last_message(wire, stream, subject)
+    if newest is None:
         return None
     try:
-        await ask(wire, f"STREAM.MSG.DELETE.{stream}", {"seq": sequence, "no_erase": True})
+        request = {"seq": newest.sequence, "no_erase": True}
+        await ask(wire, f"STREAM.MSG.DELETE.{stream}", request)
     except JetStreamError as error:
         if error.code in (MESSAGE_NOT_FOUND, SEQUENCE_NOT_FOUND):
             return None
         raise
-    return sequence
+    return newest.sequence

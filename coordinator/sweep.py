@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Protocol
 from uuid import UUID
 
-from headway.coordinator.commands import subject_of
+from headway.coordinator.commands import Sought, sought_of
 from headway.coordinator.errors import CoordinatorError
 from headway.coordinator.family import child_id, overlooked
 from headway.coordinator.intake import Item, nobody_waits
@@ -25,7 +25,7 @@ from headway.sagas.transition import children, outstanding
 
 BATCH_MAX = 500  # tasks in one look
 LEASE_MS = 5_000  # for which a due task is ours; a peer takes it after that
-SUSPECT_AGE_MS = 1_000  # a younger dispatch may still be on its way into the stream
+SUSPECT_AGE_MS = 800  # a younger dispatch may still be on its way into the stream
 LOOK_AHEAD_MS = 60_000  # covers each dispatch that a crash may have swallowed
 _FIRST_ID = UUID(int=0)
 
@@ -42,7 +42,7 @@ class Timers(Protocol):
 class Contents(Protocol):
     """The bus, as far as the sweep needs it."""
 
-    async def outstanding(self, commands: Sequence[str]) -> set[str]: ...
+    async def outstanding(self, commands: Sequence[Sought]) -> set[Sought]: ...
     async def unread(self, tasks: Sequence[UUID]) -> set[UUID]: ...
 
 
@@ -147,13 +147,10 @@ class Sweep:
     ) -> list[tuple[Loaded, Dispatch]]:
         if not checks:
             return []
-        subjects = [
-            subject_of(task.id, task.definition.steps[sent.step], sent.phase)
-            for task, sent in checks
-        ]
-        present = await self._contents.outstanding(subjects)
+        sought = [sought_of(*check) for check in checks]
+        present = await self._contents.outstanding(sought)
         absent = [
-            check for check, subject in zip(checks, subjects, strict=True) if subject not in present
+            check for check, command in zip(checks, sought, strict=True) if command not in present
         ]
         if not absent:
             return []

@@ -16,11 +16,12 @@ from uuid import UUID
 from headway.agents import subjects
 from headway.agents.connection import Connection
 from headway.coordinator import streams
+from headway.coordinator.commands import Sought
 from headway.coordinator.jetstream import (
     STREAM_NAME_IN_USE,
     JetStreamError,
     ask,
-    last_sequence,
+    last_message,
     next_message,
 )
 
@@ -113,26 +114,27 @@ class Topology:
         )
         return [each for walked in await asyncio.gather(*walks) for each in walked]
 
-    async def outstanding(self, commands: Sequence[str]) -> set[str]:
-        """Which of these subjects hold a command that is queued or worked on.
+    async def outstanding(self, commands: Sequence[Sought]) -> set[Sought]:
+        """Which of these commands are queued or worked on.
 
         One that is there though its consumer is through with it is not: nobody gets it any more.
+        Nor is one of another attempt on the same subject.
         """
-        wanted = set(commands)
+        wanted = list(dict.fromkeys(commands))
         if len(wanted) > LISTED_ONE_BY_ONE_MAX:
-            wanted &= await self._listed(subjects.COMMANDS_STREAM, subjects.COMMANDS)
-        floors: dict[str, int] = {}
-        for agent in {subjects.parse_command_subject(subject).agent for subject in wanted}:
-            floors[agent] = await self._ack_floor(agent)
-        found: set[str] = set()
-        for chunk in _chunks(sorted(wanted), LOOKED_UP_AT_ONCE):
-            sequences = await asyncio.gather(
-                *(last_sequence(self._wire, subjects.COMMANDS_STREAM, each) for each in chunk)
+            listed = await self._listed(subjects.COMMANDS_STREAM, subjects.COMMANDS)
+            wanted = [each for each in wanted if each.subject in listed]
+        agents = {each: subjects.parse_command_subject(each.subject).agent for each in wanted}
+        floors = {agent: await self._ack_floor(agent) for agent in dict.fromkeys(agents.values())}
+        found: set[Sought] = set()
+        for chunk in _chunks(wanted, LOOKED_UP_AT_ONCE):
+            lookups = (
+                last_message(self._wire, subjects.COMMANDS_STREAM, each.subject) for each in chunk
             )
-            for subject, sequence in zip(chunk, sequences, strict=True):
-                floor = floors[subjects.parse_command_subject(subject).agent]
-                if sequence is not None and sequence > floor:
-                    found.add(subject)
+            for each, message in zip(chunk, await asyncio.gather(*lookups), strict=True):
+                waits = message is not None and message.sequence > floors[agents[each]]
+                if waits and message is not None and each.is_in(message.body):
+                    found.add(each)
         return found
 
     async def unread(self, tasks: Sequence[UUID]) -> set[UUID]:
@@ -191,6 +193,6 @@ class Topology:
         )
 
 
-def _chunks(whole: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+def _chunks(whole: Sequence[Sought], size: int) -> Iterator[Sequence[Sought]]:
     for start in range(0, len(whole), size):
         yield whole[start : start + size]

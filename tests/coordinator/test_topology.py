@@ -10,14 +10,16 @@ import pytest
 from harness.eventually import eventually
 from headway.agents import Connection, connect
 from headway.agents.identity import new_task_id
+from headway.agents.messages import EXECUTE
 from headway.agents.pull import ACK, Delivery, Pull
 from headway.agents.subjects import COMMANDS_STREAM, command_subject
 from headway.coordinator import streams
 from headway.coordinator.bus import Bus
 from headway.coordinator.clock import now_ms
-from headway.coordinator.commands import Outgoing
+from headway.coordinator.commands import Outgoing, Sought
 from headway.coordinator.jetstream import ask
 from headway.coordinator.topology import Topology
+from headway.sagas import Phase
 
 
 @pytest.fixture
@@ -33,10 +35,16 @@ async def topology(connection: Connection) -> Topology:
     return topology
 
 
-def command(step: str, body: bytes = b"1", *, fresh: bool = True) -> Outgoing:
+def command(step: str, *, fresh: bool = True) -> Outgoing:
     task = new_task_id()
     subject = command_subject("ag", "do", str(task), step)
-    return Outgoing(task, subject, fresh, {"id": "x"}, body)
+    attributes = {"id": "x", "task": str(task), "saga": "s", "step": step, "phase": "action"}
+    attributes |= {"attempt": 1, "epoch": 0, "traceparent": "", "type": EXECUTE}
+    return Outgoing(task, subject, fresh, attributes, b'{"input":1}')
+
+
+def sought(subject: str, attempt: int = 1) -> Sought:
+    return Sought(subject, Phase.ACTION, attempt)
 
 
 async def test_declaring_twice_changes_nothing(topology: Topology) -> None:
@@ -62,11 +70,11 @@ async def test_a_fresh_command_that_is_there_already_counts_and_an_older_one_is_
     bus = Bus(connection, unsigned, now_ms)
     first = command("s")
     assert await bus.dispatch([first, first]) == [True, True]
-    newer = first._replace(fresh=False, data=b"2")
+    newer = first._replace(fresh=False, data=b'{"input":2}')
     assert await bus.dispatch([newer]) == [True]
     message = await connection.nc.jetstream().get_last_msg(COMMANDS_STREAM, first.subject)
     assert message.data is not None
-    assert b'"data":2' in message.data
+    assert b'"input":2' in message.data
 
 
 async def test_commands_in_the_stream_are_outstanding_until_withdrawn(
@@ -76,11 +84,34 @@ async def test_commands_in_the_stream_are_outstanding_until_withdrawn(
     commands = [command("s") for _ in range(40)]
     await bus.dispatch(commands)
     taken = [each.subject for each in commands]
-    assert await topology.outstanding(taken) == set(taken)
-    assert await topology.outstanding(taken[:3]) == set(taken[:3])
+    wanted = [sought(subject) for subject in taken]
+    assert await topology.outstanding(wanted) == set(wanted)
+    assert await topology.outstanding(wanted[:3]) == set(wanted[:3])
     assert await bus.withdraw(taken[1:]) == set(taken[1:])
     assert await bus.withdraw(taken[1:2]) == set()
-    assert await topology.outstanding(taken) == {taken[0]}
+    assert await topology.outstanding(wanted) == {wanted[0]}
+
+
+@pytest.mark.parametrize("others", [0, 20])
+async def test_an_older_attempts_command_on_the_subject_is_not_the_one_that_is_sought(
+    topology: Topology, connection: Connection, others: int
+) -> None:
+    """A server that was killed before it wrote down an answer has the answered command again."""
+    older = command("s")
+    commands = [older, *(command("s") for _ in range(others))]
+    await Bus(connection, unsigned, now_ms).dispatch(commands)
+    wanted = [sought(each.subject) for each in commands[1:]]
+    newer = [sought(older.subject, 2), Sought(older.subject, Phase.COMPENSATION, 1)]
+    assert await topology.outstanding([*newer, *wanted]) == set(wanted)
+    assert await topology.outstanding([sought(older.subject)]) == {sought(older.subject)}
+
+
+async def test_what_is_no_command_is_not_one_that_is_sought(
+    topology: Topology, connection: Connection
+) -> None:
+    junk = command("s")
+    await connection.nc.jetstream().publish(junk.subject, b"{}")
+    assert await topology.outstanding([sought(junk.subject)]) == set()
 
 
 def unsigned(_subject: str, body: bytes) -> bytes:
@@ -140,7 +171,8 @@ async def test_a_command_that_its_consumer_is_through_with_is_not_outstanding(
     await ask(six.connection.wire, f"STREAM.PURGE.{COMMANDS_STREAM}", purge)
     await six.ack(4)
     await eventually(lambda: six.subjects[5] in six.redelivered)
-    outstanding = await topology.outstanding(six.subjects)
+    found = await topology.outstanding([sought(subject) for subject in six.subjects])
+    outstanding = {each.subject for each in found}
     assert (six.subjects[0] in outstanding) == (six.subjects[0] in six.redelivered)
     assert six.subjects[5] in outstanding
 
