@@ -6,13 +6,13 @@ reach PostgreSQL and then admits nothing either.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import asyncpg
 from headway.agents import limit_views as views
 from headway.agents.subjects import TOKEN
 from headway.coordinator.caller import Caller
+from headway.coordinator.clock import monotonic
 from headway.coordinator.errors import Refusal
 from headway.coordinator.limits import Limit, Limits, default_burst, is_attribute
 from headway.coordinator.serving import Serve, typed, typed_by
@@ -25,7 +25,7 @@ REFRESH_S = 1.0
 class Declared:
     """`limits` is what holds now. `active`: something is limited, or waits that once was."""
 
-    def __init__(self, store: Store, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Store, monotonic: Callable[[], float] = monotonic) -> None:
         self._store = store
         self._monotonic = monotonic
         self._read_at = -REFRESH_S

@@ -21,6 +21,12 @@ def now_ms() -> int:
     return time.time_ns() // NS_PER_MS
 
 
+def monotonic() -> float:
+    """Seconds on this machine's monotonic clock: looked up when it is asked, not when it is made
+    someone's default, so that a simulator can put its own in the place of the machine's."""
+    return time.monotonic()
+
+
 class Clock:
     def __init__(self) -> None:
         self._ahead_ns = time.time_ns() - time.monotonic_ns()  # of the monotonic clock

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from headway.agents.pull import ACK_WAIT_S, Delivery
+from headway.coordinator.clock import monotonic
 
 
 class Held:
@@ -14,7 +14,7 @@ class Held:
     def __init__(
         self,
         acknowledge: Callable[[str, bytes], None],
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = monotonic,
     ) -> None:
         self._acknowledge = acknowledge
         self._monotonic = monotonic

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from headway.agents.strays import is_stray
 from headway.agents.subjects import TOKEN
 from headway.agents.views import PRESENCE_LAPSE_S, Presence
+from headway.coordinator.clock import monotonic
 from pydantic import ValidationError
 
 INSTANCES_MAX = 10_000  # remembered; more are ignored, so that junk cannot fill the memory
@@ -16,7 +16,7 @@ INSTANCES_MAX = 10_000  # remembered; more are ignored, so that junk cannot fill
 class Roll:
     """The agent instances heard of lately."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = monotonic) -> None:
         self._monotonic = monotonic
         self._heard: dict[tuple[str, str], tuple[Presence, float]] = {}
 

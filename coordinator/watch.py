@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from headway.agents import subjects
 from headway.coordinator.attendance import Attendance, Look
+from headway.coordinator.clock import monotonic
 from headway.coordinator.errors import CoordinatorError
 from headway.coordinator.rescue import ON_THE_WAY_S
 
@@ -49,7 +49,7 @@ class Watch:
         reach: Callable[[str], Awaitable[int]],
         rescue: Callable[[str, int], Awaitable[bool]],
         succeed: Callable[[list[str]], Awaitable[None]],
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = monotonic,
     ) -> None:
         self._look = look
         self._heard = heard
