@@ -26,7 +26,7 @@ Main = Callable[["Process"], Coroutine[Any, Any, None]]
 class Process:
     """`main` is run in each of its lives; a process whose main returns is over."""
 
-    def __init__(self, world: World, name: str, main: Main, *, permute: bool = False) -> None:
+    def __init__(self, world: World, name: str, main: Main) -> None:
         self.world = world
         self.name = name
         self.lives = 0
@@ -39,7 +39,6 @@ class Process:
             self.clock.skew_s = skew.uniform(-SKEW_MAX_S, SKEW_MAX_S) * skew.random() ** 2
             self.clock.rate = 1 + skew.uniform(-DRIFT_MAX, DRIFT_MAX)
         self._slowness = 0.0 if slow is None else 0.3 * slow.random() ** 2
-        self._permute = permute
         self._main = main
         self._clients: list[SimulatedClient] = []
         self.rng: Random
@@ -58,7 +57,7 @@ class Process:
         pace = Pace(
             world.chance.rng(f"pace/{self.name}/{self.lives}"),
             slowness=self._slowness,
-            permute=self._permute,
+            permute=world.permute,
         )
         self.loop = Loop(
             world.timeline,

@@ -62,13 +62,15 @@ def run(
     only: Collection[str] | None = None,
     tell: Callable[[str], None] | None = None,
     patch: Patch | None = None,
+    permute: bool = False,
 ) -> Outcome:
     """Run one seed. `faults` instead of those that it draws; `only` these decisions of them;
-    `patch` changes the product while it runs."""
+    `patch` changes the product while it runs; `permute` runs what is ready in any order."""
     began = time.perf_counter()
     chosen = World(seed, Faults.none()).chance.rng("swarm")
     faults = swarm(Faults(), chosen) if faults is None else faults
     world = World(seed, faults, only, tell)
+    world.permute = permute
     with ExitStack() as stack:
         stack.enter_context(_Complaints(world))
         stack.enter_context(replaced(world.here))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from multiprocessing import get_context
 
 from simulation.run import Outcome, run
@@ -20,13 +21,14 @@ def seeds_of(words: Iterable[str]) -> list[int]:
     return found
 
 
-def run_all(seeds: Sequence[int], processes: int) -> Iterator[Outcome]:
+def run_all(seeds: Sequence[int], processes: int, *, permute: bool = False) -> Iterator[Outcome]:
     """What came of each, as soon as it is known."""
+    one = partial(run, permute=permute)
     if processes == 1 or len(seeds) == 1:
-        yield from map(run, seeds)
+        yield from map(one, seeds)
         return
     with get_context("fork").Pool(processes, maxtasksperchild=200) as pool:
-        yield from pool.imap_unordered(run, seeds, chunksize=4)
+        yield from pool.imap_unordered(one, seeds, chunksize=4)
 
 
 class Report:

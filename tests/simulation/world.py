@@ -47,6 +47,7 @@ class World:
         self.broker = Broker(self.timeline, self.chance, self.told)
         self.tables = Tables(self.now_ms)
         self.store_is_down = False
+        self.permute = False  # what is ready within a process runs in any order
         self.here = Here(Clock(self.timeline), self.chance.rng("world"))
         self.coordinating: Any = None  # the process that makes a coordinator now
         self.graves: list[Loop] = []
