@@ -19,6 +19,7 @@ LASTING = frozenset(
     }
 )
 """What agents do wrong is no fault of the carriers, and all must come to rest in spite of it."""
+LASTING_SHARE = 0.3  # of it, once healed: what is tried again with long pauses must end, too
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,9 @@ class Chance:
     def hit(self, kind: str, place: str) -> Random | None:
         """Whether this fault happens here and now; if so, what its size is to be drawn from."""
         probability: float = getattr(self.faults, kind)
-        if not probability or (self.healed and kind not in LASTING):
+        if self.healed:
+            probability = LASTING_SHARE * probability if kind in LASTING else 0.0
+        if not probability:
             return None
         entry = self._places.get((kind, place))
         if entry is None:
