@@ -81,13 +81,13 @@ async def test_attempts_begin_no_faster_than_declared_on_two_coordinators(system
 
 async def test_no_more_go_on_at_a_time_than_declared_and_each_that_ends_makes_room(system):
     agent = patient()
-    async with limited(system, ("agent", "shop", {"concurrency": 3}), coordinators=2):
-        async with working(system.nats.url, agent):
-            await submit(system, 9)
-            await eventually(lambda: len(agent.at_work) == 3, 5)
-            await eventually(lambda: six_wait(system), 5)
-            agent.go_on.set()
-            await system.all_settled(9)
+    limit = ("agent", "shop", {"concurrency": 3})
+    async with limited(system, limit, coordinators=2), working(system.nats.url, agent):
+        await submit(system, 9)
+        await eventually(lambda: len(agent.at_work) == 3, 5)
+        await eventually(lambda: six_wait(system), 5)
+        agent.go_on.set()
+        await system.all_settled(9)
     assert agent.most == 3
 
 
@@ -198,19 +198,19 @@ async def test_compensations_go_before_all_that_is_new(system):
 
 async def test_a_task_that_is_cancelled_while_it_waits_ends_at_once_and_leaves_nothing(system):
     agent = patient()
-    async with limited(system, ("agent", "shop", {"concurrency": 1})):
-        async with working(system.nats.url, agent):
-            [busy] = await submit(system, 1)
-            await eventually(lambda: agent.at_work == [busy], 5)
-            [waiting] = await submit(system, 1)
-            await eventually(lambda: waits(system, waiting), 5)
-            await system.client.cancel(waiting, "not wanted")
-            view = await system.client.result(waiting, timeout=5)
-            assert view.status == "compensated"
-            assert not await waits(system, waiting)
-            agent.go_on.set()
-            await system.all_settled(2)
-            await eventually(lambda: no_rows(system), 5)
+    limit = ("agent", "shop", {"concurrency": 1})
+    async with limited(system, limit), working(system.nats.url, agent):
+        [busy] = await submit(system, 1)
+        await eventually(lambda: agent.at_work == [busy], 5)
+        [waiting] = await submit(system, 1)
+        await eventually(lambda: waits(system, waiting), 5)
+        await system.client.cancel(waiting, "not wanted")
+        view = await system.client.result(waiting, timeout=5)
+        assert view.status == "compensated"
+        assert not await waits(system, waiting)
+        agent.go_on.set()
+        await system.all_settled(2)
+        await eventually(lambda: no_rows(system), 5)
 
 
 async def waits(system, task):
@@ -243,32 +243,32 @@ async def test_time_in_the_line_counts_for_schedule_to_start(system):
     saga = Saga("linear").step(
         "a", "shop.a", read_only=True, timeouts=Timeouts(schedule_to_start=0.5), retry=ONCE
     )
-    async with limited(system, ("agent", "shop", {"concurrency": 1}), saga=saga):
-        async with working(system.nats.url, agent):
-            [busy] = await submit(system, 1)
-            await eventually(lambda: agent.at_work == [busy], 5)
-            [late] = await submit(system, 1)
-            view = await system.client.result(late, timeout=10)
-            assert view.status == "compensated"
-            assert view.steps[0].error.type == "Timeout.schedule_to_start"
-            agent.go_on.set()
-            await system.all_settled(2)
-            await eventually(lambda: no_rows(system), 5)
+    limit = ("agent", "shop", {"concurrency": 1})
+    async with limited(system, limit, saga=saga), working(system.nats.url, agent):
+        [busy] = await submit(system, 1)
+        await eventually(lambda: agent.at_work == [busy], 5)
+        [late] = await submit(system, 1)
+        view = await system.client.result(late, timeout=10)
+        assert view.status == "compensated"
+        assert view.steps[0].error.type == "Timeout.schedule_to_start"
+        agent.go_on.set()
+        await system.all_settled(2)
+        await eventually(lambda: no_rows(system), 5)
 
 
 async def test_a_limit_that_is_raised_or_removed_lets_go_what_waits(system):
     agent = patient()
-    async with limited(system, ("agent", "shop", {"concurrency": 1})):
-        async with working(system.nats.url, agent):
-            await submit(system, 8)
-            await eventually(lambda: len(agent.at_work) == 1, 5)
-            await system.client.set_limit("agent", "shop", concurrency=3)
-            await eventually(lambda: len(agent.at_work) == 3, 3)
-            await system.client.remove_limit("agent", "shop")
-            await eventually(lambda: len(agent.at_work) == 8, 3)
-            agent.go_on.set()
-            await system.all_settled(8)
-            await eventually(lambda: no_rows(system), 5)
+    limit = ("agent", "shop", {"concurrency": 1})
+    async with limited(system, limit), working(system.nats.url, agent):
+        await submit(system, 8)
+        await eventually(lambda: len(agent.at_work) == 1, 5)
+        await system.client.set_limit("agent", "shop", concurrency=3)
+        await eventually(lambda: len(agent.at_work) == 3, 3)
+        await system.client.remove_limit("agent", "shop")
+        await eventually(lambda: len(agent.at_work) == 8, 3)
+        agent.go_on.set()
+        await system.all_settled(8)
+        await eventually(lambda: no_rows(system), 5)
 
 
 async def test_a_limited_agent_without_workers_holds_up_no_other_of_its_saga(system):
@@ -332,6 +332,26 @@ async def test_commands_that_were_queued_before_the_limit_are_held_to_it(system)
             agent.go_on.set()
             await system.all_settled(6)
     assert agent.most == 2
+
+
+async def test_a_coordinator_killed_between_admitting_and_publishing_loses_no_command(system):
+    limit = ("agent", "shop", {"rate": 100.0, "concurrency": 5})
+    async with limited(system, limit, saga=linear(steps="ab")):
+        pass
+    async with system.working():
+        doomed = await system.coordinator("--die-at", "publish")
+        tasks = await submit(system, 3)
+        await doomed.ended(20)
+        await eventually(lambda: one_is_admitted(system), 1)
+        async with system.coordinating():
+            for task in tasks:
+                assert (await system.client.result(task, timeout=20)).status == "succeeded"
+            await eventually(lambda: no_rows(system), 10)
+        assert [system.downstream.effects(task)["done"] for task in tasks] == [2, 2, 2]
+
+
+async def one_is_admitted(system):
+    return (await rows(system)).get("admitted", 0) >= 1
 
 
 @pytest.mark.parametrize(
