@@ -86,6 +86,10 @@ class Broker:
             for consumer in stream.consumers.values():
                 self.consumers.forget_line(consumer, line.number)
 
+    def listens(self, subject: str) -> bool:
+        """Whether anybody does."""
+        return bool(self._listeners.of(subject))
+
     def forget_all(self) -> None:
         """At the end of a run."""
         self.lines.clear()

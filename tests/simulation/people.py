@@ -13,7 +13,7 @@ from headway.agents.identity import new_task_id
 from headway.agents.views import SubmitReceipt
 from simulation.crew import TALLIES
 from simulation.process import Process
-from simulation.shapes import SHAPES
+from simulation.shapes import AGENTS, SHAPES
 
 
 @dataclass
@@ -25,6 +25,7 @@ class Desk:
     published: dict[UUID, str] = field(default_factory=dict)  # by a PubAck
     touched: dict[UUID, None] = field(default_factory=dict)  # settled by hand
     shown: dict[UUID, str] = field(default_factory=dict)  # final states that people were shown
+    limits: list[tuple[str, float, int]] = field(default_factory=list)  # agent, rate, at a time
     lost: dict[UUID, None] = field(default_factory=dict)  # with the store of JetStream
     submitted_all: bool = False
 
@@ -48,7 +49,10 @@ def desk_of(rng: Random, tasks: int, seconds: float) -> Desk:
         (rng.choice(picked), at_once if burst else seconds * rng.random() ** 2)
         for _ in range(tasks * (4 if burst else 1))
     ]
-    return Desk(sorted(wanted, key=lambda each: each[1]))
+    desk = Desk(sorted(wanted, key=lambda each: each[1]))
+    if rng.random() < 0.25:
+        desk.limits = [(rng.choice(AGENTS), rng.uniform(2.0, 20.0), rng.randint(1, 4))]
+    return desk
 
 
 async def hand_in(process: Process, desk: Desk) -> None:
@@ -59,6 +63,8 @@ async def hand_in(process: Process, desk: Desk) -> None:
         for saga in SHAPES.values():
             await _patiently(client.register, saga)
         await _patiently(client.documents.collection, TALLIES)
+        for agent, rate, together in desk.limits:
+            await _patiently(client.set_limit, "agent", agent, rate=rate, concurrency=together)
         while desk.wanted:
             saga, at = desk.wanted[0]
             together = sum(1 for each in desk.wanted if each == (saga, at))

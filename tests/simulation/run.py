@@ -9,8 +9,8 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from unittest import mock
@@ -71,17 +71,11 @@ def run(
     faults = swarm(Faults(), chosen) if faults is None else faults
     world = World(seed, faults, only, tell)
     world.permute = permute
-    with ExitStack() as stack:
-        stack.enter_context(_Complaints(world))
-        stack.enter_context(replaced(world.here))
-        stack.enter_context(mock.patch.object(app, "Store", partial(_store, world)))
-        stack.enter_context(mock.patch.object(app, "connect", _connect))
-        if patch is not None:
-            stack.enter_context(patch())
+    with staged(world, patch):
         play = _Play(world)
         play.until_rest()
         outcome = Outcome(seed, faults, list(world.wrong), world.trace.digest())
-        play.bury()
+        bury(world, play.processes)
     outcome.steps = play.steps()
     outcome.virtual_s = world.timeline.now
     outcome.tasks.update(row.status for row in world.tables.tasks.values())
@@ -91,6 +85,19 @@ def run(
     outcome.trace = world.trace.last()
     outcome.real_s = time.perf_counter() - began
     return outcome
+
+
+@contextmanager
+def staged(world: World, patch: Patch | None = None) -> Iterator[None]:
+    """Have the product run in this world: its time, its randomness, its servers."""
+    with ExitStack() as stack:
+        stack.enter_context(_Complaints(world))
+        stack.enter_context(replaced(world.here))
+        stack.enter_context(mock.patch.object(app, "Store", partial(_store, world)))
+        stack.enter_context(mock.patch.object(app, "connect", _connect))
+        if patch is not None:
+            stack.enter_context(patch())
+        yield
 
 
 class _Play:
@@ -154,23 +161,23 @@ class _Play:
             loop.steps for loop in (*(each.loop for each in self.processes), *self.world.graves)
         )
 
-    def bury(self) -> None:
-        """End all processes, so that nothing that Python closes of them has any effect."""
-        for process in self.processes:
-            process.loop.kill()
-            process.die_quietly()
-        self.world.timeline.clear()
-        self.world.broker.forget_all()
-        self.world.coordinating = None
-        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of coroutines that will never be awaited
-                for loop in (*(each.loop for each in self.processes), *self.world.graves):
-                    loop.kept.clear()
-                gc.collect()
-        finally:
-            sys.unraisablehook = hook
+
+def bury(world: World, processes: Sequence[Process]) -> None:
+    """End all processes, so that nothing that Python closes of them has any effect."""
+    for process in processes:
+        process.die_quietly()
+    world.timeline.clear()
+    world.broker.forget_all()
+    world.coordinating = None
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of coroutines that will never be awaited
+            for loop in (*(each.loop for each in processes), *world.graves):
+                loop.kept.clear()
+            gc.collect()
+    finally:
+        sys.unraisablehook = hook
 
 
 def _manning(workers: int) -> list[tuple[str, ...]]:
