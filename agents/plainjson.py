@@ -6,12 +6,19 @@ reads another one refuses.
 
 from __future__ import annotations
 
+import re
+from itertools import accumulate
 from typing import Any
 
 import orjson
 from pydantic_core import to_json
 
 DEPTH_MAX = 64  # arrays and objects within each other
+
+# Possessive, and up to the end if it has none: no text makes it look at anything twice.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.?+)*+(?:"|\Z)', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
 class NotPlain(ValueError):
@@ -44,7 +51,7 @@ def is_text(words: str) -> bool:
 
 def check_depth(body: bytes, limit: int = DEPTH_MAX) -> None:
     """NotPlain if the JSON in `body` is nested more than `limit` deep."""
-    if body.count(b"[") + body.count(b"{") > limit and _depth(body) > limit:
+    if body.count(b"[") + body.count(b"{") > limit and _is_deeper(body, limit):
         raise NotPlain(f"nested more than {limit} deep")
 
 
@@ -57,19 +64,7 @@ def is_finite(value: Any) -> bool:
     return True
 
 
-def _depth(body: bytes) -> int:
-    """How deep brackets nest outside of strings."""
-    deepest = depth = 0
-    in_string = escaped = False
-    for byte in body:
-        if in_string:
-            in_string = escaped or byte != 0x22  # a quote ends it
-            escaped = byte == 0x5C and not escaped  # a backslash
-        elif byte == 0x22:
-            in_string = True
-        elif byte in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"]}":
-            depth -= 1
-    return deepest
+def _is_deeper(body: bytes, limit: int) -> bool:
+    """Whether brackets nest more than `limit` deep outside of strings; linear, whatever it is."""
+    brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > limit
