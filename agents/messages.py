@@ -79,6 +79,7 @@ class Command:
     starttoclosems: int = 0  # 0: no limit
     heartbeatms: int = 0  # 0: no heartbeats wanted
     reportstart: bool = False  # whether the agent says when it starts
+    late: bool = False  # it was held up, and may have been published again before: it is claimed
     paced: bool = False  # something limits it: it waits for its turn
     dataref: str = ""
     datadigest: str = ""

@@ -32,6 +32,6 @@ class Repeats:
             self._begun[command.id] = None
         age_s = time.time() - delivery.stored_at_ms / 1000
         stored_after_ms = delivery.stored_at_ms - command.sentms
-        first = delivery.delivered == 1 and command.epoch == 0
+        first = delivery.delivered == 1 and command.epoch == 0 and not command.late
         in_time = age_s <= OLD_COMMAND_S and abs(stored_after_ms) <= STORED_WITHIN_MS
         return known or not (first and in_time)

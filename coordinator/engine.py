@@ -12,6 +12,7 @@ and `batches`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,6 +33,7 @@ from headway.sagas.inputs import Failed
 from headway.sagas.task import Failure, Task, TaskStatus
 
 BATCH_MAX = 256  # items in one unit of work
+LATE_S = 0.4  # from commit to publication; a peer may think that a later one was lost
 CONFLICT_ROUNDS_MAX = 8  # after so many lost races the items are left to come again
 
 
@@ -71,6 +73,7 @@ class Committed:
     """The outcome of one `commit`: what is to be performed now."""
 
     decisions: list[Decision] = field(default_factory=list)
+    since: float = 0.0  # monotonic: when the first of them may have been stored
     unconfirmed: set[UUID] = field(default_factory=set)  # whose commands may not be stored
 
 
@@ -119,6 +122,7 @@ class Engine:
         new = {task for task, group in left.items() if group[0].new and not group[0].repeated}
         for _ in range(CONFLICT_ROUNDS_MAX):
             decisions = await self._decide(left, known_new=new, fresh=fresh)
+            committed.since = committed.since or time.monotonic()
             lost = await self._write(decisions)
             done = [decision for decision in decisions if decision.id not in lost]
             committed.decisions += done
@@ -135,7 +139,7 @@ class Engine:
     async def perform(self, committed: Committed) -> None:
         """Publish what follows from what was committed, then answer the rest of the items; but for
         those with children, which `raise_children` does."""
-        committed.unconfirmed = await self._publish(committed.decisions)
+        committed.unconfirmed = await self._publish(committed)
         for decision in committed.decisions:
             if not _children(decision):
                 self._conclude(decision, confirmed=decision.id not in committed.unconfirmed)
@@ -241,11 +245,11 @@ class Engine:
                     decisions[place] = _refused(decision, str(refused))
             return lost
 
-    async def _publish(self, decisions: Sequence[Decision]) -> set[UUID]:
+    async def _publish(self, committed: Committed) -> set[UUID]:
         """Withdraw, dispatch, hint; returns the tasks whose commands are not known to be stored."""
         withdrawn: dict[str, tuple[Decision, str]] = {}
         commands: list[Outgoing] = []
-        for decision in decisions:
+        for decision in committed.decisions:
             task, definition = decision.task, decision.definition
             for action in decision.actions:
                 assert definition is not None
@@ -274,6 +278,9 @@ class Engine:
         if withdrawn:
             for subject in await self._transport.withdraw(tuple(withdrawn)):
                 self._unbegun(*withdrawn[subject])
+        if time.monotonic() - committed.since > LATE_S:
+            for each in commands:
+                each.attributes["late"] = True
         stored = await self._transport.dispatch(commands) if commands else []
         return {sent.task for sent, ok in zip(commands, stored, strict=True) if not ok}
 

@@ -144,6 +144,18 @@ async def test_an_old_command_is_claimed_even_when_it_comes_first(
     assert len(standin.claims) == 1
 
 
+async def test_a_command_that_its_coordinator_held_up_is_claimed_even_when_it_comes_first(
+    standin: StandIn, work: Work, agent: Agent, gate: Gate
+) -> None:
+    """Meanwhile it may have been published again, and answered."""
+    standin.decide = lambda claim: ClaimReply(granted=False, reason="already answered")
+    await work(agent)
+    await standin.command("payments", "charge", late=True)
+    await standin.all_acked()
+    assert gate.runs == []
+    assert len(standin.claims) == 1
+
+
 async def test_a_server_restart_in_mid_handler_stores_the_event_once_and_acks(
     standin: StandIn, work: Work, agent: Agent, gate: Gate, nats_server: RunningNats
 ) -> None:
