@@ -190,7 +190,7 @@ class Worker:
     def _begin(self, delivery: Delivery) -> None:
         """Begin what a coordinator signed."""
         try:
-            subject, command, task = _read(delivery)
+            subject, command, task = _read(delivery, self._agent.name)
         except (SubjectError, InvalidInput) as error:
             self._refuse(delivery, str(error))
             return
@@ -257,9 +257,14 @@ def _subjects(attempts: Iterable[Attempt], doubtful: dict[str, str]) -> list[str
     return sorted({*(attempt.subject for attempt in attempts), *doubtful.values()})
 
 
-def _read(delivery: Delivery) -> tuple[CommandSubject, Command, UUID]:
-    """The command, checked against its subject; SubjectError or InvalidInput says what is wrong."""
+def _read(delivery: Delivery, agent: str) -> tuple[CommandSubject, Command, UUID]:
+    """The command, checked against its subject, and that against the agent that we are.
+
+    SubjectError or InvalidInput says what is wrong.
+    """
     subject = parse_command_subject(delivery.subject)
+    if subject.agent != agent:
+        raise InvalidInput(f"the command is for agent {subject.agent!r}, and this is {agent!r}")
     command = decode_command(delivery.body)
     if (command.task, command.step) != (subject.task, subject.step):
         raise InvalidInput("the command names another task or step than its subject does")

@@ -92,6 +92,7 @@ class Coordinator:
             connect(
                 self._settings.nats_url.get_secret_value(),
                 name=f"headway-coordinator-{self.id}",
+                inbox_prefix=subjects.COORDINATORS_INBOX,
                 wait=True,
             ),
             stop,

@@ -39,7 +39,7 @@ jetstream {{
   store_dir: "jetstream"
   sync_interval: always  # a submission is on disk before it is acknowledged
 }}
-{tls}{authorization}"""
+{extra}{authorization}"""
 
 
 class NatsServer:
@@ -56,9 +56,9 @@ class NatsServer:
         monitoring_port: int,
         users: Sequence[User],
         run_as: ServerUser | None,
-        tls: str = "",
+        extra: str = "",
     ) -> None:
-        """The first of `users` is who we are ourselves. `tls`: that block of a configuration."""
+        """The first of `users` is who we are ourselves. `extra`: further blocks of the configuration."""
         self.log = log
         self._port = port
         self._users = tuple(users)
@@ -68,7 +68,7 @@ class NatsServer:
         self._directory = directory
         self._run_as = run_as
         self._monitoring_port = monitoring_port
-        self._tls = tls
+        self._extra = extra
 
     def url_of(self, user: User) -> str:
         """Where a user with a password connects."""
@@ -99,7 +99,7 @@ class NatsServer:
             port=self._port,
             monitoring_port=self._monitoring_port,
             max_payload=MAX_PAYLOAD_BYTES,
-            tls=self._tls,
+            extra=self._extra,
             authorization=authorization(self._users),
         )
         unfinished = self._directory / "nats.conf.unfinished"

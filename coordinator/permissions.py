@@ -43,7 +43,7 @@ class User:
 
 def of_agent(agent: str, domain: str = NO_DOMAIN) -> Permissions:
     """What the workers of an agent need. `domain` is JetStream's, if the server has one."""
-    acks = f"{s.COMMANDS_STREAM}.{agent}.>"
+    acks = f"{s.COMMANDS_STREAM}.{agent}.*.*.*.*.*"  # as many as there are: so no form fits another
     inbox = "_INBOX" if agent == ANY_AGENT else s.inbox_of_agent(agent)
     return Permissions(
         publish=(
@@ -58,7 +58,8 @@ def of_agent(agent: str, domain: str = NO_DOMAIN) -> Permissions:
             f"$JS.API.DIRECT.GET.{s.PAYLOADS_STREAM}.{s.payloads_by(agent)}.>",
             f"$JS.API.DIRECT.GET.{s.PAYLOADS_STREAM}.{s.payloads_to(agent)}.>",
             f"$JS.ACK.{acks}",
-            f"$JS.ACK.{domain}.*.{acks}",  # a wildcard would fit other consumers' acks, too
+            f"$JS.ACK.{domain}.*.{acks}",
+            f"$JS.ACK.{domain}.*.{acks}.*",
         ),
         subscribe=(
             f"{inbox}.>",

@@ -19,7 +19,8 @@ from headway.agents.binding import EMPTY
 from headway.agents.context import Context
 from headway.agents.errors import Reject, Retry
 from headway.agents.messages import Command, CommandData, Event, EventData, FailureData
-from headway.agents.subjects import command_subject, stop_subject
+from headway.agents.subjects import COMMANDS_STREAM, command_subject, stop_subject
+from nats.js.api import AckPolicy, ConsumerConfig
 from pydantic import BaseModel
 
 StandIn = Any
@@ -243,6 +244,33 @@ async def test_junk_is_taken_out_and_the_worker_goes_on(
     await standin.all_acked()
     await eventually(lambda: len(reasons) == len(junk) + 1)
     assert all(reason.startswith(("not a command: ", "task: ")) for reason in reasons)
+
+
+async def test_a_command_for_another_agent_is_refused_though_our_consumer_brings_it(
+    standin: StandIn, work: Work, agent: Agent
+) -> None:
+    """A consumer whose filter was changed, and a key that is the same for both."""
+    called: list[str] = []
+
+    @agent.action("charge")
+    async def charge(ctx: Context) -> None:
+        called.append("")
+
+    jetstream = standin.connection.nc.jetstream()
+    await jetstream.delete_consumer(COMMANDS_STREAM, "payments")
+    wide = ConsumerConfig(durable_name="payments", ack_policy=AckPolicy.EXPLICIT)
+    await jetstream.add_consumer(COMMANDS_STREAM, wide)
+    reasons: list[str] = []
+    await standin.wire.subscribe(
+        "hw.dead.HW_COMMANDS.payments",
+        lambda _subject, _reply, _headers, body: reasons.append(orjson.loads(body)["reason"]),
+    )
+    await work(agent)
+    await standin.command("mail", "charge")
+    await eventually(lambda: reasons)
+    assert reasons == ["the command is for agent 'mail', and this is 'payments'"]
+    assert called == []
+    await standin.all_acked()
 
 
 async def test_a_command_on_anothers_subject_is_refused(

@@ -127,7 +127,7 @@ class RunningPostgres(Running[PostgresServer]):
             await connection.close()
 
 
-def nats_in(directory: Path, users: Sequence[User] = (), tls: str = "") -> RunningNats:
+def nats_in(directory: Path, users: Sequence[User] = (), extra: str = "") -> RunningNats:
     """A nats-server that keeps its data in `directory`; not started yet. Beside `users` it lets in
     those of `rights`."""
     port = free_port()
@@ -138,7 +138,7 @@ def nats_in(directory: Path, users: Sequence[User] = (), tls: str = "") -> Runni
         monitoring_port=free_port(taken=frozenset({port})),
         users=[OWNER, PEOPLE, AGENTS, *users],
         run_as=server_user(),
-        tls=tls,
+        extra=extra,
     )
     return RunningNats(server)
 
