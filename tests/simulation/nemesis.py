@@ -13,6 +13,7 @@ AWAY_MAX_S = 6.0
 JUMP_MAX_S = 30.0
 NOTICED_MAX_S = 22.0
 FLUSH_EVERY_S = 2.0
+STOPPABLE = ("coordinator", "worker")
 
 
 class Nemesis:
@@ -76,6 +77,9 @@ class Nemesis:
         crash = world.chance.hit("crash", name)
         if crash is not None:
             process.loop.dies_after = int(STEPS_BEFORE_DEATH_MAX * crash.random() ** 2)
+        if name.startswith(STOPPABLE) and world.chance.hit("stop", name):
+            world.told("is asked to stop", name)
+            process.ask_to_stop()
         freeze = world.chance.hit("freeze", name)
         if freeze is not None:
             seconds = FREEZE_MAX_S * freeze.random() ** 2

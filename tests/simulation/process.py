@@ -70,10 +70,16 @@ class Process:
         self.loop.on_death = self.die
         self.loop.process = self
         self._clients = []
+        self._asked_to_stop = False
         self.stop = asyncio.Event()
         world.told("begins", self.name, self.lives)
         world.enter(self)
         self.loop.create_task(self._run())
+
+    def ask_to_stop(self) -> None:
+        """As by SIGTERM: it ends when it likes, and is started again."""
+        self._asked_to_stop = True
+        self.loop.call_soon(self.stop.set)
 
     def die_soon(self, kind: str, callbacks: int) -> None:
         """If chance says so: within so many callbacks from now."""
@@ -132,6 +138,10 @@ class Process:
     async def _run(self) -> None:
         try:
             await self._main(self)
+            if self._asked_to_stop:
+                self.world.told("stopped", self.name)
+                self.die()
+                return
             self.over = True
             self.world.told("over", self.name)
         except Exception as error:
