@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +17,7 @@ from headway.cli.failures import BadInput, Exit
 from headway.cli.output import printable
 from headway.cli.terminal import Terminal, command
 from headway.drills.faults import FAULTS, Fault
-from headway.drills.report import Report
+from headway.drills.report import FaultList, FaultView, Report
 from headway.drills.run import run
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -56,7 +58,7 @@ def drill(
     data = data_directory(terminal.given.data, os.environ).absolute()
     faults = _chosen(fault, staging or list_faults, data)
     if list_faults:
-        output.data_console().print(_listed(faults))
+        terminal.show(_list_of(faults), _listed)
         return
     if staging and not yes:
         typer.confirm(
@@ -66,6 +68,9 @@ def drill(
         )
 
     async def ask(client: Client) -> Report:
+        drilling = asyncio.current_task()
+        assert drilling is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, drilling.cancel)
         return await run(
             client,
             faults,
@@ -74,7 +79,10 @@ def drill(
             tell=output.narrate,
         )
 
-    found = terminal.ask(ask)
+    try:
+        found = terminal.ask(ask)
+    except asyncio.CancelledError:
+        raise typer.Exit(Exit.INTERRUPTED) from None
     terminal.show(found, _table)
     if not found.ok:
         raise typer.Exit(Exit.OTHERWISE)
@@ -102,10 +110,17 @@ def _environment(terminal: Terminal, data: Path) -> dict[str, str]:
     return {DATA: str(data)}
 
 
-def _listed(faults: list[Fault]) -> RenderableType:
-    table = Table("fault", "what is done", "what must come of it", box=None)
-    for one in faults:
-        table.add_row(one.name, one.does, one.how)
+def _list_of(faults: list[Fault]) -> FaultList:
+    shown = ("name", "does", "how", "why", "bound_s")
+    return FaultList(
+        faults=[FaultView(**{key: getattr(one, key) for key in shown}) for one in faults]
+    )
+
+
+def _listed(found: FaultList) -> RenderableType:
+    table = Table("fault", "what is done", "what must come of it", "within", box=None)
+    for one in found.faults:
+        table.add_row(one.name, one.does, one.how, f"{one.bound_s:g} s")
     return table
 
 

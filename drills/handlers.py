@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ async def _do(ctx: Context, order: dict[str, Any]) -> dict[str, str]:
     downstream = _downstream(order["log"])
     count = downstream.called(ctx)
     told = _told(order.get(ctx.step, ""))
-    await _follow(told, count, downstream)
+    await _follow(ctx, order, told, count)
     if ctx.step == "charge":
         await ctx.call(pay, order["log"], told.get("linger-paid", 0.0))
     if not downstream.do(ctx):
@@ -62,7 +63,7 @@ async def _do(ctx: Context, order: dict[str, Any]) -> dict[str, str]:
 async def _undo(ctx: Context, order: dict[str, Any]) -> None:
     downstream = _downstream(order["log"])
     count = downstream.called(ctx)
-    await _follow(_told(order.get(f"undo-{ctx.step}", "")), count, downstream)
+    await _follow(ctx, order, _told(order.get(f"undo-{ctx.step}", "")), count)
     downstream.undo(ctx)
 
 
@@ -72,11 +73,13 @@ def _told(words: str) -> dict[str, float]:
     return {name: float(value or 0) for name, _, value in pairs}
 
 
-async def _follow(told: dict[str, float], count: int, downstream: Downstream) -> None:
+async def _follow(ctx: Context, order: dict[str, Any], told: dict[str, float], count: int) -> None:
     """Do what the order tells the `count`th call of an operation."""
     if "linger" in told and count == 1:
-        await asyncio.sleep(told["linger"])
-    if "crash" in told and downstream.wished(CRASHING):
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ctx.wait_cancelled(), told["linger"])
+            raise Reject("nobody wants this any more", kind="Cancelled")
+    if "crash" in told and _downstream(order["log"]).wished(CRASHING):
         os.kill(os.getpid(), signal.SIGKILL)
     if count <= told.get("fail", 0):
         raise Ordered("as ordered")

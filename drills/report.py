@@ -32,6 +32,20 @@ class Trial(BaseModel):
         return "recovered" if self.took_s <= self.bound_s else "late"
 
 
+class FaultView(BaseModel):
+    """A fault as `--list` shows it."""
+
+    name: str
+    does: str
+    how: str
+    why: str
+    bound_s: float
+
+
+class FaultList(BaseModel):
+    faults: list[FaultView]
+
+
 class Report(BaseModel):
     """`differences`: where the downstream's log and the tasks' histories disagree."""
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
-import psutil
 from headway.agents.client import Client
 from headway.agents.errors import HeadwayError, Refused
 from headway.drills.crew import Crew
@@ -48,11 +47,11 @@ async def run(
                 for fault in faults:
                     tell(f"{fault.name}: {fault.does}")
                     trials.append(await _trial(setting, fault, number))
-            left = await _end_tasks(setting)
-            return report(trials, [*left, *await _audit(setting)])
         finally:
-            await asyncio.shield(crew.end())
-            downstream.close()
+            left = await asyncio.shield(_clear_up(setting))
+        found = report(trials, [*left, *await _audit(setting)])
+        downstream.close()
+        return found
 
 
 async def _alone(client: Client) -> None:
@@ -75,14 +74,22 @@ async def _trial(setting: Setting, fault: Fault, number: int) -> Trial:
         await setting.at_strength()
         trial.took_s = await fault.run(setting)
         trial.recovered = True
-    except (HeadwayError, psutil.Error, OSError) as error:
+    except HeadwayError as error:
         trial.how = str(error)
     trial.tasks = setting.tasks[before:]
     return trial
 
 
+async def _clear_up(setting: Setting) -> list[str]:
+    try:
+        return await _end_tasks(setting)
+    finally:
+        await setting.crew.end()
+
+
 async def _end_tasks(setting: Setting) -> list[str]:
     """End what failed trials left open; returns which tasks could not be."""
+    setting.crew.fill_up(1)
     open_tasks: list[UUID] = []
     for task in setting.tasks:
         with suppress(HeadwayError):

@@ -57,14 +57,14 @@ class Setting:
 
     async def at_strength(self) -> None:
         """Have the whole crew there, as coordinators see it."""
-        await self.crew.fill_up(CREW)
+        self.crew.fill_up(CREW)
 
         async def present() -> bool:
             agents = (await self.client.agents()).agents
             there = {one.pid for each in agents if each.agent == AGENT for one in each.instances}
             return there >= set(self.crew.running)
 
-        await self.until(present, f"the drill's agents are there ({self.crew.tail()})", PRESENT_S)
+        await self.until(present, f"agents {AGENT!r} are there; {self.crew.tail()}", PRESENT_S)
 
     async def called(self, task: UUID, step: str, times: int = 1, phase: str = "action") -> Called:
         """Wait for the call of a step's handler."""
