@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -18,11 +19,13 @@ from chaos.load import Order, Submitted, hand_in, orders
 from chaos.recovery import Struck
 from chaos.stage import Stage
 from harness.eventually import eventually
-from headway.agents import connect
+from headway.agents import Connection, connect
+from nats.js.errors import NotFoundError
 
 FIRST_WORK_S = (0.5, 1.5)  # before the fault begins
 LAST_WORK_S = 1.0  # after it has ended
 DRAINED_WITHIN_S = 30.0
+LEFT_LINES_MAX = 20
 
 SETTLED = """
     SELECT t.id::text AS task, extract(epoch FROM max(e.at))::float8 AS at
@@ -110,25 +113,42 @@ async def _settled(stage: Stage, fault: Fault) -> list[Finding]:
         assert known[0][0] == len(stage.accepted), f"{len(stage.accepted) - known[0][0]} unknown"
         return rows[0][0] == 0
 
-    try:
-        await eventually(nothing_open, fault.settle_s, what="everything ended or parked")
-    except AssertionError:
-        return []  # the audit says which
     async with await connect(stage.nats.url, name="onlooker") as onlooker:
 
         async def drained() -> bool:
-            left = {}
-            for stream in QUEUES:
-                info = await onlooker.nc.jetstream().stream_info(stream)
-                left[stream] = info.state.messages
-            assert not any(left.values()), f"{left} are left"
+            left = [await _left(onlooker, stream) for stream in QUEUES]
+            assert not any(left), "\n".join(left)
             return True
 
         try:
+            await eventually(nothing_open, fault.settle_s, what="everything ended or parked")
             await eventually(drained, DRAINED_WITHIN_S)
-        except AssertionError as error:
-            return [Finding("stuck", "the streams", str(error))]
+        except AssertionError:
+            left = [await _left(onlooker, stream) for stream in QUEUES]
+            return [Finding("stuck", "the streams", "\n".join(left))]
     return []
+
+
+async def _left(onlooker: Connection, stream: str) -> str:
+    """What a queue still holds, and where its consumers stand; nothing if it is empty."""
+    jetstream = onlooker.nc.jetstream()
+    state = (await jetstream.stream_info(stream)).state
+    if not state.messages:
+        return ""
+    lines = [f"{stream} holds {state.messages}, from {state.first_seq} to {state.last_seq}"]
+    for consumer in await jetstream.consumers_info(stream):
+        lines.append(
+            f"  {consumer.name}: delivered {consumer.delivered.stream_seq}, through with "
+            f"{consumer.ack_floor.stream_seq}, {consumer.num_ack_pending} unanswered, "
+            f"{consumer.num_pending} pending, {consumer.num_waiting} pulls wait"
+        )
+    with suppress(NotFoundError):
+        sequence = state.first_seq
+        while sequence <= state.last_seq and len(lines) < LEFT_LINES_MAX:
+            message = await jetstream.get_msg(stream, sequence, next=True, subject=">")
+            lines.append(f"  {message.seq} {message.subject}")
+            sequence = message.seq + 1
+    return "\n".join(lines)
 
 
 async def _judge(stage: Stage, result: Result, before: set[UUID], struck: list[Struck]) -> None:
