@@ -20,7 +20,6 @@ from headway.agents.command_key import UNSIGNED, WRONGLY_SIGNED
 from headway.agents.command_signing import signed
 from headway.agents.subjects import agent_subject, api_subject, command_subject, event_subject
 from headway.coordinator.app import Coordinator
-from nats.aio.msg import Msg
 
 SIZE = 1_000_000  # bytes: nearly all that one message may have
 ANSWER_WITHIN_S = 3.0
@@ -123,18 +122,13 @@ async def nothing_waits(system: System) -> bool:
     return not any(info.state.messages for info in infos)
 
 
-async def test_forty_large_requests_at_once_keep_nobody_waiting_for_long(
+async def test_many_large_requests_at_once_keep_nobody_waiting_for_long(
     system: System, running: list[Coordinator], memory: None
 ) -> None:
-    """A server may cut off a coordinator that does not read fast enough; it is back at once."""
     wire = system.client.connection.wire
-    bodies = [body for body in BODIES.values() for _ in range(3)]
-    answers = await asyncio.gather(
-        *(wire.request(api_subject("submit"), body, 5) for body in bodies), return_exceptions=True
-    )
-    codes = {
-        (answer.headers or {}).get(ERROR_CODE) for answer in answers if isinstance(answer, Msg)
-    }
-    assert codes <= {"413", "422", "503"}
-    assert (await system.client.health()).status == "ok"
+    flood = [wire.request(api_subject("submit"), body, 30) for body in BODIES.values()]
+    asking = asyncio.gather(*flood)
     assert (await system.client.submit("linear", {"number": 1})).created
+    codes = {(answer.headers or {}).get(ERROR_CODE) for answer in await asking}
+    assert codes == {"422"}
+    assert (await system.client.health()).status == "ok"
