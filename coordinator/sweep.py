@@ -110,7 +110,7 @@ class Sweep:
                 timers.append((task.id, task.task.version, later))
         for parent, missed in await self._of_children(loaded.values(), suspects, now):
             self._put(Item(parent, missed, nobody_waits))
-        for task, sent in await self._lost(checks):
+        for task, sent in await self._lost(checks, now):
             self.republished += 1
             lost = i.DispatchLost(now, sent.step, sent.phase, sent.attempt, sent.epoch, fenced=True)
             self._put(Item(task.id, lost, nobody_waits))
@@ -143,8 +143,10 @@ class Sweep:
         return [(parent, news) for parent, news in missed if news is not None]
 
     async def _lost(
-        self, checks: Sequence[tuple[Loaded, Dispatch]]
+        self, checks: Sequence[tuple[Loaded, Dispatch]], now: int
     ) -> list[tuple[Loaded, Dispatch]]:
+        """Those whose command is nowhere. While an event of their task waits it may be of another
+        step, so that they stay suspect until it is handled."""
         if not checks:
             return []
         sought = [sought_of(*check) for check in checks]
@@ -155,6 +157,8 @@ class Sweep:
         if not absent:
             return []
         unread = await self._contents.unread([task.id for task, _ in absent])
+        undecided = [task.id for task, _ in absent if task.id in unread]
+        self._suspects.update(dict.fromkeys(undecided, now + SUSPECT_AGE_MS))
         return [(task, sent) for task, sent in absent if task.id not in unread]
 
     def _jitter(self) -> float:
