@@ -23,6 +23,7 @@ from simulation.subjects_index import Listeners, matches
 
 EPOCH_S = 1_800_000_000  # the server's wall clock at the beginning
 NO_RESPONDERS = b"NATS/1.0 503\r\n\r\n"
+NOT_FOUND = b"NATS/1.0 404 Message Not Found\r\n\r\n"
 SUBJECTS_PER_PAGE = 100_000
 API = "$JS.API."
 ACKS = "$JS.ACK."
@@ -250,6 +251,9 @@ class Broker:
         if words[:3] == ["CONSUMER", "MSG", "NEXT"]:
             self._pull(words[3], words[4], request, message, line)
             return
+        if words[:2] == ["DIRECT", "GET"] and len(words) > 3:
+            self._direct_get(words[2], ".".join(words[3:]), message.reply)
+            return
         for length in (3, 2):
             operation = self._api.get(".".join(words[:length]))
             if operation is not None:
@@ -274,6 +278,19 @@ class Broker:
             self._route(Message(message.reply, "", NO_RESPONDERS, b""))
             return
         self.consumers.pull(stream, found, line.number, message.reply, request)
+
+    def _direct_get(self, name: str, subject: str, reply: str) -> None:
+        """The newest message on a subject, as it is."""
+        stream = self.streams.get(name)
+        if stream is None or not stream.config.get("allow_direct"):
+            self._route(Message(reply, "", NO_RESPONDERS, b""))
+            return
+        stored = stream.last_of(subject)
+        if stored is None:
+            self._route(Message(reply, "", NOT_FOUND, b""))
+            return
+        head = f"NATS/1.0\r\nNats-Subject: {stored.subject}\r\nNats-Sequence: {stored.seq}\r\n\r\n"
+        self._route(Message(reply, "", head.encode(), stored.body))
 
     def _found(self, name: str) -> Stream:
         stream = self.streams.get(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -14,6 +15,9 @@ from headway.agents.views import SubmitReceipt
 from simulation.crew import TALLIES
 from simulation.process import Process
 from simulation.shapes import AGENTS, SHAPES
+
+LARGE_SHARE = 0.04  # of orders: these travel by reference
+LARGE_BYTES = 300_000
 
 
 @dataclass
@@ -74,11 +78,14 @@ async def hand_in(process: Process, desk: Desk) -> None:
                 continue
             await asyncio.sleep(max(0.0, at - world.timeline.now))
             task = new_task_id()
+            order: dict[str, Any] = {"n": 1}
+            if process.rng.random() < LARGE_SHARE:
+                order["large"] = "x" * LARGE_BYTES
             if process.rng.random() < 0.25:
-                published = await _patiently(client.publish, saga, {"n": 1}, task=task)
+                published = await _patiently(client.publish, saga, order, task=task)
                 desk.published[published] = saga
             else:
-                receipt = await _patiently(client.submit, saga, {"n": 1}, task=task)
+                receipt = await _patiently(client.submit, saga, order, task=task)
                 desk.accepted[receipt.task] = saga
             world.told("handed in", saga, task)
             desk.wanted.pop(0)
