@@ -67,15 +67,15 @@ class Faults:
 
 
 def swarm(faults: Faults, rng: Random) -> Faults:
-    """Each run has a random subset of the faults only, at a random strength."""
-    names = faults.names()
-    off = [name for name in names if rng.random() < 0.45]
-    strength = {
-        name: min(0.6, getattr(faults, name) * rng.choice((0.3, 1.0, 1.0, 3.0)))
-        for name in names
-        if name not in off
-    }
-    return replace(faults.without(off), **strength)
+    """Each run has a random subset of the faults only, at a random strength. What is drawn for one
+    kind does not depend on which others there are."""
+    seed = rng.getrandbits(64)
+    drawn: dict[str, float] = {}
+    for name in faults.names():
+        own = Random(f"{seed}/{name}")
+        strength = own.choice((0.3, 1.0, 1.0, 3.0))
+        drawn[name] = min(0.6, getattr(faults, name) * strength) if own.random() > 0.45 else 0.0
+    return replace(faults, **drawn)
 
 
 class Chance:
