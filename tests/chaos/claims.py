@@ -6,7 +6,7 @@ Pure functions. The clauses:
     doubled      an effect was applied twice; a model was asked again for what the journal had
     left over    an effect stands that no step of its task claims, or that it says was undone
     stuck        a task neither ended nor waits for a person
-    unexplained  a task waits for a person without a reason, or succeeded with steps undone
+    unexplained  a task waits for a person without a reason, or ended as it cannot have
 """
 
 from __future__ import annotations
@@ -110,6 +110,8 @@ def _of_task(task: Told, standing: dict[str, list[Done]]) -> Iterator[Finding]:
         return
     if task.status in PARKED and not task.reason:
         yield Finding("unexplained", task.id, f"is {task.status} without a reason")
+    if task.saga == "doomed" and task.status != "parked":
+        yield Finding("unexplained", task.id, f"is {task.status}, though its agent always crashes")
     if task.status == "succeeded" and set(task.steps.values()) != {"completed"}:
         yield Finding("unexplained", task.id, f"succeeded with {task.steps}")
     if task.status == "compensated" and set(task.steps.values()) & (OPEN | {"completed"}):

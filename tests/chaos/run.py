@@ -8,14 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from chaos import link_faults, process_faults, server_faults, traffic_faults
+from chaos import link_faults, mixed_faults, process_faults, server_faults, traffic_faults
 from chaos.claims import Finding
 from chaos.faults import FAULTS, Fault
 from chaos.rounds import Result, play
 from chaos.stage import Stage
 from chaos.theatre import NoMount, theatre
 
-PARTS = (process_faults, link_faults, server_faults, traffic_faults)  # which enter their faults
+PARTS = (
+    process_faults,
+    link_faults,
+    server_faults,
+    traffic_faults,
+    mixed_faults,
+)  # which enter their faults
 STAGE_ROUNDS = 6  # on one stage: enough to meet what earlier rounds left behind
 
 Tell = Callable[[Result], None]

@@ -150,6 +150,12 @@ def test_what_waits_for_a_person_has_a_reason(world):
     assert clauses(world, trip("parked", "why", ship="unknown")) == []
 
 
+def test_what_only_a_person_can_end_is_parked():
+    doomed = Told(TASK, "doomed", "parked", "why", {"crash": "unknown"})
+    assert clauses(World(), doomed) == []
+    assert clauses(World(), replace(doomed, status="compensated", steps={})) == ["unexplained"]
+
+
 def test_a_status_agrees_with_its_steps(world):
     assert clauses(world, trip(ship="skipped")) == ["unexplained"]
     world.ask("undo", "charge")
