@@ -58,7 +58,7 @@ class NatsServer:
         run_as: ServerUser | None,
         extra: str = "",
     ) -> None:
-        """The first of `users` is who we are ourselves. `extra`: further blocks of the configuration."""
+        """The first of `users` is who we are ourselves; `extra` goes into the configuration."""
         self.log = log
         self._port = port
         self._users = tuple(users)

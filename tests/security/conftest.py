@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,11 +12,42 @@ import pytest
 from harness.actors import Actors
 from harness.coordination import client_of, registered
 from harness.downstream import Downstream
-from harness.services import RunningNats
+from harness.rights import granted
+from harness.services import RunningNats, nats_in
 from harness.shop import linear
 from harness.system import System
+from headway.agents.connection import Connection, connect
+from headway.agents.credentials import Credentials
 from headway.coordinator.app import Coordinator
+from headway.coordinator.permissions import User
 from headway.coordinator.token_making import TokenMaking, token_making
+from security.attackers import Attacker, attacking
+
+
+@pytest.fixture
+def keys() -> tuple[Credentials, User]:
+    return granted("mallory")
+
+
+@pytest.fixture
+async def nats_server(tmp_path: Path, keys: tuple[Credentials, User]) -> AsyncIterator[RunningNats]:
+    nats = nats_in(tmp_path / "nats", [keys[1]])
+    await nats.start()
+    yield nats
+    await nats.kill()
+    shutil.rmtree(tmp_path / "nats")
+
+
+@pytest.fixture
+async def mallory(nats_url: str, keys: tuple[Credentials, User]) -> AsyncIterator[Attacker]:
+    async with attacking(nats_url, keys[0]) as attacker:
+        yield attacker
+
+
+@pytest.fixture
+async def owner(nats_url: str) -> AsyncIterator[Connection]:
+    async with await connect(nats_url, name="owner") as connection:
+        yield connection
 
 
 @pytest.fixture

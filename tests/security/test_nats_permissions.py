@@ -5,16 +5,10 @@ The mallory of these tests has the credentials of an agent; the users are those 
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from harness.eventually import eventually
 from harness.rights import PEOPLE, as_user, granted
-from harness.services import RunningNats, nats_in
 from headway.agents.connection import Connection, connect
-from headway.agents.credentials import Credentials
 from headway.agents.identity import new_task_id
 from headway.coordinator.permissions import Permissions, User, authorization, entry, of_agent
 from security.attackers import Attacker, attacking
@@ -124,32 +118,6 @@ NOT_OURS_TO_HEAR = [
     "$SRV.>",
     "$SYS.>",
 ]
-
-
-@pytest.fixture
-def keys() -> tuple[Credentials, User]:
-    return granted("mallory")
-
-
-@pytest.fixture
-async def nats_server(tmp_path: Path, keys: tuple[Credentials, User]) -> AsyncIterator[RunningNats]:
-    nats = nats_in(tmp_path / "nats", [keys[1]])
-    await nats.start()
-    yield nats
-    await nats.kill()
-    shutil.rmtree(tmp_path / "nats")
-
-
-@pytest.fixture
-async def mallory(nats_url: str, keys: tuple[Credentials, User]) -> AsyncIterator[Attacker]:
-    async with attacking(nats_url, keys[0]) as attacker:
-        yield attacker
-
-
-@pytest.fixture
-async def owner(nats_url: str) -> AsyncIterator[Connection]:
-    async with await connect(nats_url, name="owner") as connection:
-        yield connection
 
 
 async def test_an_agent_publishes_nothing_that_is_not_its_own(
