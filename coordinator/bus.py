@@ -7,6 +7,7 @@ subject is the stream's to say: an older one is removed first, the very same one
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -25,6 +26,7 @@ from headway.sagas.actions import Stop
 
 _LOG = logging.getLogger(__name__)
 
+LATE_S = 1.5  # from commit to publication; what peers find missing sooner, they know to be lost
 PAYLOAD_MAX_BYTES = 64 * 1_048_576  # of what others put: none may fill the memory
 
 
@@ -42,6 +44,8 @@ class Bus:
         self._clock = clock
         self._connection = connection
         self._wire = connection.wire
+        self._connected_at = 0.0  # monotonic
+        self._wire.on_reconnect(self._note_reconnect)
 
     async def dispatch(self, commands: Sequence[Outgoing]) -> list[bool]:
         """Publish commands; true for each that is known to be in the stream now."""
@@ -113,7 +117,18 @@ class Bus:
         space = subjects.payloads_to(agent)
         return await payloads.put(self._wire, space, str(task), body)
 
+    def _note_reconnect(self) -> None:
+        self._connected_at = time.monotonic()
+
+    def _held_up(self, command: Outgoing) -> bool:
+        """Whether a peer may have thought this publication lost, and made another one: that would
+        be answered, and this one must not be run unasked."""
+        cut = self._connected_at > command.since
+        return cut or time.monotonic() - command.since > LATE_S
+
     async def _body(self, command: Outgoing) -> bytes | None:
+        if self._held_up(command):
+            command.attributes["late"] = True
         if len(command.data) <= INLINE_MAX_BYTES:
             return self._sign(command.subject, command.body(self._clock()))
         try:

@@ -29,6 +29,7 @@ class Outgoing(NamedTuple):
     data: bytes
     priority: int = PRIORITY
     tags: Mapping[str, str] = NO_ATTRIBUTES  # the task's, which limits may tell apart
+    since: float = 0.0  # monotonic: when its dispatch may have been stored; 0: not known
 
     def body(self, now_ms: int) -> bytes:
         """The message with its payload inline, to be signed and sent now."""

@@ -33,7 +33,6 @@ from headway.sagas.inputs import Failed
 from headway.sagas.task import Failure, Task, TaskStatus
 
 BATCH_MAX = 256  # items in one unit of work
-LATE_S = 0.4  # from commit to publication; a peer may think that a later one was lost
 CONFLICT_ROUNDS_MAX = 8  # after so many lost races the items are left to come again
 
 
@@ -278,10 +277,8 @@ class Engine:
         if withdrawn:
             for subject in await self._transport.withdraw(tuple(withdrawn)):
                 self._unbegun(*withdrawn[subject])
-        if time.monotonic() - committed.since > LATE_S:
-            for each in commands:
-                each.attributes["late"] = True
-        stored = await self._transport.dispatch(commands) if commands else []
+        sent = [each._replace(since=committed.since) for each in commands]
+        stored = await self._transport.dispatch(sent) if sent else []
         return {sent.task for sent, ok in zip(commands, stored, strict=True) if not ok}
 
     def _tell_parent(self, decision: Decision) -> None:

@@ -15,7 +15,7 @@ from headway.coordinator.errors import CoordinatorError
 from headway.coordinator.inlets import Inlets
 from headway.coordinator.presence import Roll
 from headway.coordinator.store import Store
-from headway.coordinator.sweep import LOOK_AHEAD_MS, Sweep
+from headway.coordinator.sweep import LOOK_AHEAD_MS, OTHERS_AGE_MS, Sweep
 from headway.coordinator.topology import Topology
 
 _LOG = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class Housekeeping:
         silent = await self._store.fetch("reap_silent", PEER_SILENT_MS)
         if silent:
             _LOG.warning("%d coordinators fell silent; looking after what they left", len(silent))
-            await self._sweep.look_over(LOOK_AHEAD_MS)
+            await self._sweep.look_over(LOOK_AHEAD_MS, OTHERS_AGE_MS)
 
     async def tend_partitions(self) -> None:
         """Partitions for the months to come."""

@@ -20,7 +20,7 @@ from headway.coordinator.held import message_name
 from headway.coordinator.jetstream import ask
 from headway.coordinator.rollcall import RollCall
 from headway.coordinator.store import Store
-from headway.coordinator.sweep import LOOK_AHEAD_MS
+from headway.coordinator.sweep import LOOK_AHEAD_MS, OTHERS_AGE_MS
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Succession:
         wire: Wire,
         store: Store,
         roll_call: RollCall,
-        look_over: Callable[[int | None], Awaitable[int]],
+        look_over: Callable[[int | None, int], Awaitable[int]],
     ) -> None:
         self._wire = wire
         self._store = store
@@ -54,7 +54,7 @@ class Succession:
         if ours:
             _LOG.warning("%d coordinators are gone; taking over what they had", len(ours))
             await self._give_back()
-            await self._look_over(LOOK_AHEAD_MS)
+            await self._look_over(LOOK_AHEAD_MS, OTHERS_AGE_MS)
 
     def ask_again(self) -> None:
         """Tell clients and agents that what they asked may have been lost, or can be done now."""

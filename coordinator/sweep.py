@@ -26,6 +26,9 @@ from headway.sagas.transition import children, outstanding
 BATCH_MAX = 500  # tasks in one look
 LEASE_MS = 5_000  # for which a due task is ours; a peer takes it after that
 SUSPECT_AGE_MS = 800  # a younger dispatch may still be on its way into the stream
+OTHERS_AGE_MS = (
+    2_000  # the same for a peer's, which may be busy: what it publishes later is claimed
+)
 LOOK_AHEAD_MS = 60_000  # covers each dispatch that a crash may have swallowed
 _FIRST_ID = UUID(int=0)
 
@@ -61,11 +64,13 @@ class Sweep:
         self._clock = clock
         self._rng = rng
         self._suspects: dict[UUID, int] = {}  # and from when on to look after them (ms)
+        self._ages: dict[UUID, int] = {}  # of those whose dispatches must be older than usual (ms)
         self.republished = 0
 
     def suspect(self, task: UUID) -> None:
         """Look after this task's dispatches soon: one of them may have been cut short."""
         self._suspects.setdefault(task, 0)
+        self._ages.pop(task, None)
 
     async def step(self) -> bool:
         """One look at what is due or suspect; true if there may be more at once."""
@@ -82,13 +87,17 @@ class Sweep:
             raise
         return len(due_now) == BATCH_MAX or len(suspects) == BATCH_MAX
 
-    async def look_over(self, due_before_ms: int | None) -> int:
-        """Suspect every task that waits for something, or those due within so many ms."""
+    async def look_over(self, due_before_ms: int | None, age_ms: int = SUSPECT_AGE_MS) -> int:
+        """Suspect every task that waits for something, or those due within so many ms; but no
+        dispatch that is younger than `age_ms`."""
         before = None if due_before_ms is None else self._clock() + due_before_ms
         after, count = _FIRST_ID, 0
         while True:
             page = await self._timers.open_tasks(after, BATCH_MAX, before)
-            self._suspects.update(dict.fromkeys(page, 0))
+            for task in page:
+                if age_ms > SUSPECT_AGE_MS and task not in self._suspects:
+                    self._ages[task] = age_ms
+                self._suspects[task] = 0
             count += len(page)
             if len(page) < BATCH_MAX:
                 return count
@@ -114,12 +123,14 @@ class Sweep:
             self.republished += 1
             lost = i.DispatchLost(now, sent.step, sent.phase, sent.attempt, sent.epoch, fenced=True)
             self._put(Item(task.id, lost, nobody_waits))
+        for task_id in suspects - self._suspects.keys():
+            self._ages.pop(task_id, None)
         await self._timers.postpone(timers)
 
     def _to_check(self, task: Loaded, suspect: bool, now: int) -> Iterable[Dispatch]:
         for sent in outstanding(task.definition, task.task):
             state = task.task.steps[sent.step]
-            ripe_at = state.dispatched_at + SUSPECT_AGE_MS
+            ripe_at = state.dispatched_at + self._ages.get(task.id, SUSPECT_AGE_MS)
             if check_due(state, now) or (suspect and now >= ripe_at):
                 yield sent
             elif suspect:

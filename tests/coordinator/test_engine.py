@@ -9,7 +9,6 @@ from contextlib import nullcontext
 import pytest
 from harness.desk import SAGA, Desk
 from headway.agents.identity import new_task_id
-from headway.coordinator import engine
 from headway.coordinator.recent import BUDGET_BYTES, TASK_MAX_BYTES, Recent
 from headway.coordinator.records import Parent
 from headway.coordinator.settled import KEPT_MAX, KEPT_MS, Settled
@@ -59,15 +58,6 @@ async def test_an_event_that_came_before_changes_nothing_and_has_its_task_looked
     await one.success(task, "a")
     assert not (await one.success(task, "a", repeated=True)).changed
     assert one.suspects == [task]
-
-
-async def test_a_command_that_is_held_up_after_its_commit_says_so(desks, monkeypatch) -> None:
-    """By a coordinator that froze there: a peer may have published it again, and it was done."""
-    one, _ = desks
-    await one.submit(new_task_id())
-    monkeypatch.setattr(engine, "LATE_S", -1.0)
-    await one.submit(new_task_id())
-    assert [each.attributes.get("late", False) for each in one.bus.sent] == [False, True]
 
 
 async def test_engines_that_race_over_one_task_commit_each_event_once(desks) -> None:

@@ -18,6 +18,7 @@ from headway.coordinator.jetstream import ask
 from headway.coordinator.rollcall import RollCall
 from headway.coordinator.store import Store
 from headway.coordinator.succession import Succession
+from headway.coordinator.sweep import OTHERS_AGE_MS
 from headway.coordinator.topology import Topology
 
 
@@ -41,7 +42,8 @@ class Coordinator:
         self.succession = Succession(self.connection.wire, store, roll_call, self._look_over)
         await store.fetch("beat", self.name)
 
-    async def _look_over(self, due_before_ms: int | None) -> int:
+    async def _look_over(self, due_before_ms: int | None, age_ms: int) -> int:
+        assert age_ms == OTHERS_AGE_MS
         self.looked_over.append(due_before_ms)
         return 0
 

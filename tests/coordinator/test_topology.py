@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from uuid import UUID
 
 import pytest
 from harness.eventually import eventually
+from harness.services import RunningNats
 from headway.agents import Connection, connect
 from headway.agents.identity import new_task_id
 from headway.agents.messages import EXECUTE
 from headway.agents.pull import ACK, Delivery, Pull
-from headway.agents.subjects import COMMANDS_STREAM, command_subject
+from headway.agents.subjects import (
+    COMMANDS_STREAM,
+    COORDINATOR,
+    EVENTS_STREAM,
+    command_subject,
+    event_subject,
+)
 from headway.coordinator import streams
-from headway.coordinator.bus import Bus
+from headway.coordinator.bus import LATE_S, Bus
 from headway.coordinator.clock import now_ms
 from headway.coordinator.commands import Outgoing, Sought
 from headway.coordinator.jetstream import ask
@@ -202,3 +212,80 @@ async def test_what_was_delivered_and_not_answered_is_found_up_to_a_sequence(
 async def floor_is(connection: Connection, sequence: int) -> bool:
     info = await ask(connection.wire, f"CONSUMER.INFO.{COMMANDS_STREAM}.ag")
     return bool(info["ack_floor"]["stream_seq"] == sequence)
+
+
+async def test_a_command_that_was_held_up_on_its_way_is_marked(
+    topology: Topology, connection: Connection
+) -> None:
+    """By a freeze, or by an outage: a peer may have published it again, and it was done."""
+    bus, stream = Bus(connection, unsigned, now_ms), connection.nc.jetstream()
+
+    async def is_late(since: float) -> bool:
+        sent = command("s")._replace(since=since)
+        await bus.dispatch([sent])
+        message = await stream.get_last_msg(COMMANDS_STREAM, sent.subject)
+        return b'"late":true' in (message.data or b"")
+
+    assert not await is_late(time.monotonic())
+    assert await is_late(time.monotonic() - LATE_S)
+    before = time.monotonic()
+    await connection.wire.reconnected()
+    assert await is_late(before)
+    assert not await is_late(time.monotonic())
+
+
+async def event_of(connection: Connection, task: UUID) -> None:
+    await connection.nc.jetstream().publish(event_subject("ag", str(task)), b"{}")
+
+
+@pytest.mark.parametrize("others", [0, 20])
+async def test_an_event_is_unread_until_it_is_acked(
+    topology: Topology, connection: Connection, others: int
+) -> None:
+    tasks = [new_task_id() for _ in range(1 + others)]
+    await event_of(connection, tasks[0])
+    assert await topology.unread(tasks) == {tasks[0]}
+    await acked(connection, 1)
+    assert await topology.unread(tasks) == set()
+
+
+@pytest.mark.parametrize("others", [0, 20])
+async def test_an_event_that_comes_to_nobody_any_more_is_not_unread(
+    nats_server: RunningNats, others: int
+) -> None:
+    """The stream has it, and its consumer was through with it: as after a disk that was full."""
+    tasks = [new_task_id() for _ in range(1 + others)]
+    async with await connect(nats_server.url, name="test") as connection:
+        await Topology(connection, 1).declare([])
+        await event_of(connection, tasks[0])
+    await nats_server.stop()
+    [kept] = nats_server.server.store.glob("**/HW_EVENTS/msgs")
+    shutil.copytree(kept, kept.with_name("older"))
+    await nats_server.start()
+    async with await connect(nats_server.url, name="test") as connection:
+        await acked(connection, 1)
+    await nats_server.stop()
+    shutil.rmtree(kept)
+    kept.with_name("older").rename(kept)
+    await nats_server.start()
+    async with await connect(nats_server.url, name="test") as connection:
+        assert (await connection.nc.jetstream().stream_info(EVENTS_STREAM)).state.messages == 1
+        assert await Topology(connection, 1).unread(tasks) == set()
+
+
+async def acked(connection: Connection, count: int) -> None:
+    """Take so many events out of the stream, as coordinators do."""
+    got = list[Delivery]()
+    pull = Pull(connection.wire, EVENTS_STREAM, COORDINATOR, got.append, lambda: 64)
+    pulling = asyncio.create_task(pull.run())
+    await eventually(lambda: len(got) == count)
+    for each in got:
+        connection.wire.publish(each.reply, ACK)
+    jetstream = connection.nc.jetstream()
+
+    async def empty() -> bool:
+        return (await jetstream.stream_info(EVENTS_STREAM)).state.messages == 0
+
+    await eventually(empty)
+    pulling.cancel()
+    await asyncio.wait({pulling})
