@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from headway.agents import subjects
@@ -28,6 +28,8 @@ from headway.coordinator.jetstream import (
 LISTED_ONE_BY_ONE_MAX = 16  # looked up alone; more are first looked for in a listing of the stream
 LOOKED_UP_AT_ONCE = 64
 WALKERS = 8  # how many walk a share of a stream's sequences each, side by side
+
+T = TypeVar("T")
 
 
 class Topology:
@@ -106,7 +108,7 @@ class Topology:
 
     async def unanswered(self, agent: str, upto: int) -> list[tuple[str, bytes]]:
         """An agent's commands up to a sequence that it got and did not answer: subject and body."""
-        floor = await self._ack_floor(agent)
+        floor = await self._ack_floor(subjects.COMMANDS_STREAM, agent)
         share = max(1, -(-(upto - floor) // WALKERS))
         walks = (
             self._walk(subjects.commands_of_agent(agent), first, min(first + share - 1, upto))
@@ -125,7 +127,10 @@ class Topology:
             listed = await self._listed(subjects.COMMANDS_STREAM, subjects.COMMANDS)
             wanted = [each for each in wanted if each.subject in listed]
         agents = {each: subjects.parse_command_subject(each.subject).agent for each in wanted}
-        floors = {agent: await self._ack_floor(agent) for agent in dict.fromkeys(agents.values())}
+        floors = {
+            agent: await self._ack_floor(subjects.COMMANDS_STREAM, agent)
+            for agent in dict.fromkeys(agents.values())
+        }
         found: set[Sought] = set()
         for chunk in _chunks(wanted, LOOKED_UP_AT_ONCE):
             lookups = (
@@ -138,22 +143,35 @@ class Topology:
         return found
 
     async def unread(self, tasks: Sequence[UUID]) -> set[UUID]:
-        """Which of these tasks have events in the stream that nobody has handled yet."""
+        """Which of these tasks have events in the stream that somebody is still to handle.
+
+        One that is there though the coordinators' consumer is through with it comes to nobody any
+        more: a server whose disk was full, or that was killed, may have kept it nevertheless.
+        """
         if len(tasks) > LISTED_ONE_BY_ONE_MAX:
             listed = await self._listed(subjects.EVENTS_STREAM, f"{subjects.PREFIX}.events.*.*.*")
-            waiting = {subject.rpartition(".")[2] for subject in listed}
-            return {task for task in tasks if str(task) in waiting}
+        else:
+            listed = set()
+            for task in tasks:
+                wanted = subjects.stored_events_of_task(str(task))
+                listed |= await self._listed(subjects.EVENTS_STREAM, wanted)
+        named = {str(task): task for task in tasks}
+        waiting = sorted(each for each in listed if each.rpartition(".")[2] in named)
+        if not waiting:
+            return set()
+        floor = await self._ack_floor(subjects.EVENTS_STREAM, subjects.COORDINATOR)
         found: set[UUID] = set()
-        for task in tasks:
-            wanted = subjects.stored_events_of_task(str(task))
-            if await self._listed(subjects.EVENTS_STREAM, wanted):
-                found.add(task)
+        for chunk in _chunks(waiting, LOOKED_UP_AT_ONCE):
+            lookups = (last_message(self._wire, subjects.EVENTS_STREAM, each) for each in chunk)
+            for subject, message in zip(chunk, await asyncio.gather(*lookups), strict=True):
+                if message is not None and message.sequence > floor:
+                    found.add(named[subject.rpartition(".")[2]])
         return found
 
-    async def _ack_floor(self, agent: str) -> int:
-        """Up to which sequence an agent's consumer is through; 0 if it is still to be made."""
+    async def _ack_floor(self, stream: str, consumer: str) -> int:
+        """Up to which sequence a consumer is through; 0 if it is still to be made."""
         try:
-            info = await ask(self._wire, f"CONSUMER.INFO.{subjects.COMMANDS_STREAM}.{agent}")
+            info = await ask(self._wire, f"CONSUMER.INFO.{stream}.{consumer}")
         except JetStreamError:
             return 0
         floor: int = info["ack_floor"]["stream_seq"]
@@ -193,6 +211,6 @@ class Topology:
         )
 
 
-def _chunks(whole: Sequence[Sought], size: int) -> Iterator[Sequence[Sought]]:
+def _chunks(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(whole), size):
         yield whole[start : start + size]

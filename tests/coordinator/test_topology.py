@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import subprocess
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -260,17 +262,22 @@ async def test_an_event_that_comes_to_nobody_any_more_is_not_unread(
         await event_of(connection, tasks[0])
     await nats_server.stop()
     [kept] = nats_server.server.store.glob("**/HW_EVENTS/msgs")
-    shutil.copytree(kept, kept.with_name("older"))
+    older = kept.with_name("older")
+    copy_with_owners(kept, older)
     await nats_server.start()
     async with await connect(nats_server.url, name="test") as connection:
         await acked(connection, 1)
     await nats_server.stop()
     shutil.rmtree(kept)
-    kept.with_name("older").rename(kept)
+    older.rename(kept)
     await nats_server.start()
     async with await connect(nats_server.url, name="test") as connection:
         assert (await connection.nc.jetstream().stream_info(EVENTS_STREAM)).state.messages == 1
         assert await Topology(connection, 1).unread(tasks) == set()
+
+
+def copy_with_owners(source: Path, target: Path) -> None:
+    subprocess.run(["cp", "--archive", source, target], check=True)
 
 
 async def acked(connection: Connection, count: int) -> None:
