@@ -23,8 +23,9 @@ from headway.agents import subjects
 from headway.agents.connection import Connection, connect
 from headway.agents.isolation import Isolation
 from headway.agents.news import is_settled, news_of
-from headway.agents.pull import Pull
+from headway.agents.pull import Delivery, Pull
 from headway.agents.reading import Health
+from headway.agents.wire import Wire
 from headway.coordinator.access import Access
 from headway.coordinator.admission import Admission
 from headway.coordinator.api import Api
@@ -160,26 +161,20 @@ class Coordinator:
             now_ms,
         )
         access = Access(self._tokens, store.owner_of)
-        offer = access.guarded(services(parts, self._health))
-        self._api = Api(connection, offer, access.caller)
+        self._api = Api(connection, access.guarded(services(parts, self._health)), access.caller)
         self._housekeeping = Housekeeping(
             self.id, self._clock, store, topology, catalogue, sweep, inlets, roll
         )
         wire.on_reconnect(self._housekeeping.nats_was_away)
         self._isolation = Isolation(connection, f"STREAM.INFO.{subjects.EVENTS_STREAM}")
         self._pulls = [
-            Pull(
-                wire,
-                stream,
-                subjects.COORDINATOR,
-                vigil.held.taking(stream, on_delivery),
-                self._batches.room,
-            )
-            for stream, on_delivery in (
-                (subjects.TASKS_STREAM, inlets.on_task),
-                (subjects.EVENTS_STREAM, inlets.on_event),
-            )
+            self._pull(wire, subjects.TASKS_STREAM, inlets.on_task),
+            self._pull(wire, subjects.EVENTS_STREAM, inlets.on_event),
         ]
+
+    def _pull(self, wire: Wire, stream: str, on_delivery: Callable[[Delivery], None]) -> Pull:
+        taking = self._vigil.held.taking(stream, on_delivery)
+        return Pull(wire, stream, subjects.COORDINATOR, taking, self._batches.room)
 
     def _loops(self) -> list[Coroutine[Any, Any, None]]:
         look = self._housekeeping
