@@ -66,6 +66,14 @@ def drill(
             abort=True,
             err=True,
         )
+    found = _drilled(terminal, faults, rounds, data)
+    terminal.show(found, _table)
+    if not found.ok:
+        raise typer.Exit(Exit.OTHERWISE)
+
+
+def _drilled(terminal: Terminal, faults: list[Fault], rounds: int, data: Path) -> Report:
+    """The whole drill; SIGTERM and Ctrl-C have it clear up first."""
 
     async def ask(client: Client) -> Report:
         drilling = asyncio.current_task()
@@ -80,12 +88,9 @@ def drill(
         )
 
     try:
-        found = terminal.ask(ask)
+        return terminal.ask(ask)
     except asyncio.CancelledError:
         raise typer.Exit(Exit.INTERRUPTED) from None
-    terminal.show(found, _table)
-    if not found.ok:
-        raise typer.Exit(Exit.OTHERWISE)
 
 
 def _chosen(names: list[str] | None, with_staging: bool, data: Path) -> list[Fault]:

@@ -47,10 +47,14 @@ class Crew:
         elif process.running:
             os.kill(pid, number)
 
-    async def end(self) -> None:
-        """End all: in an orderly way where they heed that."""
+    def thaw(self) -> None:
+        """Let all go on that were stopped."""
         for pid in self.running:
             os.kill(pid, signal.SIGCONT)
+
+    async def end(self) -> None:
+        """End all: in an orderly way where they heed that."""
+        self.thaw()
         await asyncio.gather(*(one.stop(END_S) for one in self._processes.values()))
 
     def tail(self) -> str:

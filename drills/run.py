@@ -89,6 +89,7 @@ async def _clear_up(setting: Setting) -> list[str]:
 
 async def _end_tasks(setting: Setting) -> list[str]:
     """End what failed trials left open; returns which tasks could not be."""
+    setting.crew.thaw()
     setting.crew.fill_up(1)
     open_tasks: list[UUID] = []
     for task in setting.tasks:

@@ -12,17 +12,18 @@ import psutil
 import pytest
 from command_shell import Shell
 from headway.agents import Client
+from headway.cli.failures import BadInput
+from headway.cli.main import build
 from headway.drills.faults import FAULTS, Fault
 from headway.drills.run import run
 from headway.drills.setting import NotRecovered, Setting
 from headway.drills.staging import staging_faults
+from typer.testing import CliRunner
 
 pytestmark = pytest.mark.timed
 
 READY_WITHIN_S = 60.0
-SLOW = {"agent-frozen", "agent-crashes"}
-QUICK = [fault.name for fault in FAULTS if fault.name not in SLOW]
-STAGING = [fault.name for fault in staging_faults(Path())]
+ALL = [fault.name for fault in (*FAULTS, *staging_faults(Path()))]
 
 
 @pytest.fixture(scope="module")
@@ -51,28 +52,17 @@ def left_behind() -> list[int]:
     ]
 
 
-def check(drilled, faults: list[str]) -> None:
+def test_every_fault_recovers_and_nothing_is_left_behind(shell: Shell) -> None:
+    drilled = shell.run("drill", "--json", "--staging", "--yes")
     assert drilled.code == 0, (drilled.out, drilled.err)
     found = drilled.json
     assert found["ok"]
     assert found["differences"] == []
-    assert [trial["fault"] for trial in found["trials"]] == faults
+    assert [trial["fault"] for trial in found["trials"]] == ALL
     assert all(trial["recovered"] and trial["took_s"] is not None for trial in found["trials"])
     assert left_behind() == []
-
-
-def test_every_quick_fault_recovers_and_nothing_is_left_behind(shell: Shell) -> None:
-    check(shell.run("drill", "--json", *only(*QUICK)), QUICK)
     listed = shell.run("list", "--json").json["tasks"]
     assert {task["status"] for task in listed} == {"succeeded", "compensated"}
-
-
-def test_an_agent_that_is_frozen_or_crashes_each_time_recovers(shell: Shell) -> None:
-    check(shell.run("drill", "--json", *only(*sorted(SLOW))), sorted(SLOW))
-
-
-def test_a_whole_staging_system_is_harmed_and_recovers(shell: Shell) -> None:
-    check(shell.run("drill", "--json", "--staging", "--yes", *only(*STAGING)), STAGING)
 
 
 def test_what_is_harmed_in_staging_is_asked_for_first(shell: Shell) -> None:
@@ -85,24 +75,25 @@ def test_what_is_harmed_in_staging_is_asked_for_first(shell: Shell) -> None:
     )
 
 
-def test_the_faults_are_listed_with_what_must_come_of_them(shell: Shell) -> None:
-    listed = shell.run("drill", "--list", "--json").json["faults"]
-    assert [one["name"] for one in listed] == [one.name for one in FAULTS] + STAGING
-    assert "another instance runs the step again" in shell.run("drill", "--list").out
+def test_the_faults_are_listed_with_what_must_come_of_them() -> None:
+    listed = json.loads(CliRunner().invoke(build(), ["drill", "--list", "--json"]).stdout)
+    assert [one["name"] for one in listed["faults"]] == ALL
+    table = CliRunner().invoke(build(), ["drill", "--list"]).stdout
+    assert "another instance runs the step again" in table
 
 
-def test_a_fault_that_there_is_not_is_refused(shell: Shell) -> None:
-    refused = shell.run("drill", *only("store-deleted"))  # without --staging
-    assert refused.code == 2
-    assert refused.err == (
-        "headway: there is no fault 'store-deleted'; `headway drill --list` shows those that there "
-        "are, some of them with --staging only\n"
+def test_a_fault_that_there_is_not_is_refused() -> None:
+    refused = CliRunner().invoke(build(), ["drill", *only("store-deleted")])  # without --staging
+    assert isinstance(refused.exception, BadInput)
+    assert str(refused.exception) == (
+        "there is no fault 'store-deleted'; `headway drill --list` shows those that there are, "
+        "some of them with --staging only"
     )
 
 
 def test_one_that_is_told_to_stop_leaves_nothing_behind(shell: Shell) -> None:
     drill = shell.start("drill", *only("agent-frozen"))
-    _until(lambda: frozen_agents())
+    _until(frozen_agents)
     refused = shell.run("drill", *only("step-fails"))
     assert refused.code == 3
     assert refused.err == (
