@@ -20,6 +20,7 @@ from chaos.recovery import Struck
 from chaos.stage import Stage
 from harness.eventually import eventually
 from headway.agents import Connection, connect
+from headway.agents.subjects import COMMANDS_STREAM, COORDINATOR, EVENTS_STREAM, TASKS_STREAM
 from nats.js.errors import NotFoundError
 
 FIRST_WORK_S = (0.5, 1.5)  # before the fault begins
@@ -37,7 +38,7 @@ OPEN = """
     SELECT count(*) FROM headway.tasks
     WHERE status IN ('running', 'compensating')
 """
-QUEUES = ("HW_TASKS", "HW_EVENTS", "HW_COMMANDS")
+QUEUES = (TASKS_STREAM, EVENTS_STREAM, COMMANDS_STREAM)
 
 
 @dataclass
@@ -130,25 +131,34 @@ async def _settled(stage: Stage, fault: Fault) -> list[Finding]:
 
 
 async def _left(onlooker: Connection, stream: str) -> str:
-    """What a queue still holds, and where its consumers stand; nothing if it is empty."""
+    """What a queue still holds for somebody, and where its consumers stand; nothing if it is empty.
+
+    A command or an event that its consumer is through with comes to nobody, and stands for nothing:
+    a server that had no room, or was killed, may have kept it. A submission must not be left so.
+    """
     jetstream = onlooker.nc.jetstream()
     state = (await jetstream.stream_info(stream)).state
     if not state.messages:
         return ""
-    lines = [f"{stream} holds {state.messages}, from {state.first_seq} to {state.last_seq}"]
-    for consumer in await jetstream.consumers_info(stream):
-        lines.append(
-            f"  {consumer.name}: delivered {consumer.delivered.stream_seq}, through with "
-            f"{consumer.ack_floor.stream_seq}, {consumer.num_ack_pending} unanswered, "
-            f"{consumer.num_pending} pending, {consumer.num_waiting} pulls wait"
-        )
+    consumers = {each.name: each for each in await jetstream.consumers_info(stream)}
+    waiting: list[str] = []
     with suppress(NotFoundError):
         sequence = state.first_seq
-        while sequence <= state.last_seq and len(lines) < LEFT_LINES_MAX:
+        while sequence <= state.last_seq and len(waiting) < LEFT_LINES_MAX:
             message = await jetstream.get_msg(stream, sequence, next=True, subject=">")
-            lines.append(f"  {message.seq} {message.subject}")
+            reader = message.subject.split(".")[2] if stream == COMMANDS_STREAM else COORDINATOR
+            floor = consumers[reader].ack_floor.stream_seq if reader in consumers else 0
+            if stream == TASKS_STREAM or message.seq > floor:
+                waiting.append(f"  {message.seq} {message.subject}")
             sequence = message.seq + 1
-    return "\n".join(lines)
+    if not waiting:
+        return ""
+    stand = [
+        f"  {name}: delivered {each.delivered.stream_seq}, through with {each.ack_floor.stream_seq}, "
+        f"{each.num_ack_pending} unanswered, {each.num_pending} pending"
+        for name, each in consumers.items()
+    ]
+    return "\n".join([f"{stream} holds {state.messages}, up to {state.last_seq}", *stand, *waiting])
 
 
 async def _judge(stage: Stage, result: Result, before: set[UUID], struck: list[Struck]) -> None:
