@@ -2,6 +2,8 @@
 
 - An answer is acked only when it has counted: its attempt is no longer outstanding, and what
   succeeded is in the history.
+- Nothing is begun that is no longer wanted: a handler is called for an attempt that is outstanding,
+  or was a moment ago; and nothing is published again that is there.
 - No dispatch stays lost: once nothing goes wrong any more, what is outstanding is soon in the
   stream, or answered; long before the last net, which looks every 30 s.
 """
@@ -14,16 +16,26 @@ from uuid import UUID
 import orjson
 from headway.agents.messages import COMPLETED, FAILED, TIMED_OUT, Event
 from headway.agents.subjects import COMMANDS_STREAM, EVENTS_STREAM
-from headway.coordinator.commands import subject_of
+from headway.coordinator.commands import Sought, subject_of
 from headway.coordinator.outcomes import decode
+from headway.sagas.events import AttemptRepublished
 from headway.sagas.task import Phase, StepState
 from headway.sagas.transition import outstanding
-from simulation.laws import Laws
+from simulation.laws import Ended, Laws
 from simulation.process import Process
 from simulation.streams import Stored
 from simulation.world import World
 
 LOST_MAX_S = 15.0  # twice `ack_wait`, and some
+STALE_MAX_S = 1.5  # what was on its way when its attempt ended is begun no later
+
+UNTIMELY = frozenset(
+    {
+        *("delay", "repeat", "freeze", "slow", "cut", "broker_kill", "wipe", "skew", "jump"),
+        *("store_slow", "store_down", "store_refuses", "store_answer_lost", "crash_at_commit"),
+    }
+)
+"""Faults under which what is old may look new for a while; without them it never does."""
 
 _SUCCESS = {
     Phase.ACTION: {"StepCompleted", "LateSuccess", "StepSettled"},
@@ -36,7 +48,10 @@ class Carriage:
         self._world = world
         self._laws = laws
         self._lost_since: dict[tuple[str, int, int], float] = {}
+        self._ended_at: dict[tuple[UUID, str, Phase, int], float] = {}
         world.broker.on_acked = self._on_acked
+        laws.on_event = self._on_event
+        laws.on_begin = self._on_begin
 
     def look(self, processes: Sequence[Process]) -> None:
         """Once a second after it healed. What a process sends on a connection that is broken, and
@@ -65,8 +80,37 @@ class Carriage:
             known = self._laws.known[row.id]
             for sent in outstanding(known.definition, known.task):
                 subject = subject_of(row.id, known.definition.steps[sent.step], sent.phase)
-                if subject not in there:
+                waits = (row.id, sent.step) in self._world.tables.admissions
+                if subject not in there and not waits:
                     yield subject, sent.attempt, sent.epoch
+
+    @property
+    def _is_timely(self) -> bool:
+        return UNTIMELY.isdisjoint(self._world.chance.count)
+
+    def _on_event(self, task: UUID, before: StepState, event: Ended | AttemptRepublished) -> None:
+        if not isinstance(event, AttemptRepublished):
+            of = task, event.step, before.phase, before.attempt
+            self._ended_at.setdefault(of, self._world.timeline.now)
+        elif self._is_timely and not event.fenced and self._is_there(task, event):
+            self._world.fail(f"{event.step} of {task} is published again though it is there")
+
+    def _is_there(self, task: UUID, event: AttemptRepublished) -> bool:
+        stream = self._world.broker.streams.get(COMMANDS_STREAM)
+        step = self._laws.known[task].definition.steps[event.step]
+        if stream is None or step.kind != "action":
+            return False
+        stored = stream.last_of(subject_of(task, step, event.phase))
+        sought = Sought("", event.phase, event.attempt)
+        return stored is not None and sought.is_in(stored.body)
+
+    def _on_begin(self, task: UUID, step: str, phase: str, attempt: int) -> None:
+        ended_at = self._ended_at.get((task, step, Phase(phase), attempt))
+        now = self._world.timeline.now
+        if ended_at is not None and self._is_timely and now - ended_at > STALE_MAX_S:
+            self._world.fail(
+                f"attempt {attempt} of {step} ({task}) is begun {now - ended_at:.1f} s after its end"
+            )
 
     def _on_acked(self, stream: str, stored: Stored) -> None:
         if stream != EVENTS_STREAM:
