@@ -21,6 +21,18 @@ from headway.cli.terminal import Terminal, command
 PANEL = "Submit"
 REFUSED_SHOWN_MAX = 5  # tasks of a file whose errors are told one by one
 
+Attributes = Annotated[
+    list[str] | None,
+    typer.Option("--attribute", "-a", metavar="KEY=VALUE", help="To find it by, and for limits."),
+]
+Bounds = Annotated[
+    str | None,
+    typer.Option(metavar="FILE|JSON", help="What the task may do: agents, tools, budgets …"),
+]
+Priority = Annotated[
+    int, typer.Option(min=0, max=9, help="9 is the most urgent; counts where something is limited.")
+]
+
 
 def add_to(app: typer.Typer) -> None:
     """Register this module's command."""
@@ -39,18 +51,9 @@ def submit(  # noqa: PLR0913, PLR0917  # each is a word of the command
     task: Annotated[
         UUID | None, typer.Option(help="The task's id: submitting it again is harmless.")
     ] = None,
-    attribute: Annotated[
-        list[str] | None,
-        typer.Option("--attribute", "-a", metavar="KEY=VALUE", help="To find it by."),
-    ] = None,
-    manifest: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|JSON", help="What the task may do: agents, tools, budgets …"),
-    ] = None,
-    priority: Annotated[
-        int,
-        typer.Option(min=0, max=9, help="9 is the most urgent; counts where something is limited."),
-    ] = PRIORITY,
+    attribute: Attributes = None,
+    manifest: Bounds = None,
+    priority: Priority = PRIORITY,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until it ends.")] = False,
 ) -> None:
     """Submit a task, or a file of tasks.

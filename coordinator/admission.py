@@ -54,7 +54,7 @@ class Admission:
     async def begin(self) -> None:
         """Know what is declared, before anything is looked after."""
         await self.declared.begin()
-        await self.breakers.begin()
+        await self.breakers.learn()
 
     async def step(self) -> None:
         """One look at what waits, and the pause after it."""

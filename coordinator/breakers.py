@@ -4,8 +4,7 @@ A breaker's state is a row in PostgreSQL, changed by whichever coordinator sees 
 judges by the outcomes that it decided itself. What JetStream does is made to follow the row, again
 and again, so that neither a lost request nor a stream that was made anew leaves it otherwise.
 
-Always holds: a change is made on the version that was read; a consumer is paused for longer than
-its breaker is open, but not for ever if all coordinators are gone, unless a person paused it.
+Always holds: a change is made on the version that was read.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 
 import asyncpg
 from headway.agents import subjects
 from headway.agents.limit_views import BreakerRequest, BreakerView
 from headway.agents.wire import Wire
-from headway.coordinator import streams
 from headway.coordinator.breaker import (
     Breaker,
     Outcomes,
@@ -33,10 +32,10 @@ from headway.coordinator.breaker import (
     overdue,
     turn,
 )
+from headway.coordinator.breaker_valves import Valves
 from headway.coordinator.caller import Caller
 from headway.coordinator.decisions import Decision
 from headway.coordinator.errors import Refusal, StoreUnavailable
-from headway.coordinator.jetstream import JetStreamError, ask
 from headway.coordinator.serving import Serve, typed_by
 from headway.coordinator.store import Store
 from headway.sagas.inputs import Tick
@@ -45,10 +44,7 @@ _LOG = logging.getLogger(__name__)
 
 READ_EVERY_S = 1.0
 INTERVAL_S = 0.2
-KEPT_PAUSED_S = 60.0  # longer than the breaker is open, should nobody resume it
-BY_A_PERSON_S = 10 * 365 * 86_400.0
 ROUNDS_MAX = 8
-NEVER = "0001-01-01T00:00:00Z"  # paused until then is not paused
 
 
 class Breakers:
@@ -62,7 +58,7 @@ class Breakers:
     ) -> None:
         """`clock` is in ms; `on_change` is called when an agent may get more."""
         self._store = store
-        self._wire = wire
+        self._valves = Valves(wire)
         self._clock = clock
         self._rng = rng
         self._on_change = on_change
@@ -75,8 +71,8 @@ class Breakers:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "agents.pause": typed_by(BreakerRequest, self.pause),
-            "agents.resume": typed_by(BreakerRequest, self.resume),
+            "agents.pause": typed_by(BreakerRequest, partial(self._by_hand, "paused")),
+            "agents.resume": typed_by(BreakerRequest, partial(self._by_hand, "closed")),
         }
 
     def of(self, agent: str) -> Breaker:
@@ -107,16 +103,8 @@ class Breakers:
             self._probed.set()
 
     def delivering(self, agent: str) -> dict[str, Any]:
-        """How its consumer is to be made, as far as its breaker says: one made anew begins as
-        the old one was."""
-        breaker = self.of(agent)
-        if not breaker.delivers:
-            return {"pause_until": self._until(breaker)}
-        return {"max_ack_pending": 1} if breaker.state == "probing" else {}
-
-    async def begin(self) -> None:
-        """Know how all stand, before any consumer is made."""
-        await self._learn()
+        """What is unusual about an agent's consumer: one made anew begins as the old one was."""
+        return self._valves.config(self.of(agent), self._now_ms())
 
     async def step(self) -> None:
         """One look: what is known, what turns, and what JetStream is to do about it; and a pause,
@@ -130,7 +118,7 @@ class Breakers:
         self._probed.clear()
         if time.monotonic() - self._read_at >= READ_EVERY_S:
             await self._read()
-        now_ms = self._clock() + self._behind_ms
+        now_ms = self._now_ms()
         due = [each.agent for each in self._known.values() if each.state == "open"]
         suspects, self._suspects = self._suspects, {}
         for agent in dict.fromkeys([*suspects, *due]):
@@ -139,17 +127,9 @@ class Breakers:
             if turned is not None:
                 await self._turn(self.of(agent), turned)
 
-    async def pause(self, request: BreakerRequest, caller: Caller) -> BreakerView:
-        """Deliver nothing to an agent until a person says so."""
-        return await self._by_hand(request, caller, Turned("paused", reason=request.reason))
-
-    async def resume(self, request: BreakerRequest, caller: Caller) -> BreakerView:
-        """Deliver to an agent again, whatever kept it from that."""
-        return await self._by_hand(request, caller, Turned("closed", reason=request.reason))
-
-    async def _by_hand(
-        self, request: BreakerRequest, caller: Caller, turned: Turned
-    ) -> BreakerView:
+    async def _by_hand(self, state: State, request: BreakerRequest, caller: Caller) -> BreakerView:
+        """Deliver nothing to an agent until a person says so, or deliver to it again."""
+        turned = Turned(state, reason=request.reason)
         if subjects.TOKEN.fullmatch(request.agent) is None:
             raise Refusal(f"{request.agent!r} cannot be the name of an agent", 422)
         for _ in range(ROUNDS_MAX):
@@ -186,12 +166,13 @@ class Breakers:
     async def _read(self) -> None:
         """What PostgreSQL has; and what is not as usual is said to JetStream again."""
         before = self._known
-        await self._learn()
+        await self.learn()
         for agent, breaker in self._known.items():
             if breaker.state != "closed" or before.get(agent, breaker).version != breaker.version:
                 await self._follow(breaker)
 
-    async def _learn(self) -> None:
+    async def learn(self) -> None:
+        """Read how all stand; once before any consumer is made."""
         began = time.monotonic()
         rows = await self._store.fetch("breakers")
         if rows:
@@ -200,27 +181,11 @@ class Breakers:
         self._read_at = began
 
     async def _follow(self, breaker: Breaker) -> None:
-        """Have the agent's consumer deliver as its breaker says."""
-        request = streams.agent_consumer(breaker.agent)
-        request["config"] |= self.delivering(breaker.agent)
-        place = f"{subjects.COMMANDS_STREAM}.{breaker.agent}"
-        try:
-            if breaker.delivers:
-                created = f"CONSUMER.CREATE.{place}.{request['config']['filter_subject']}"
-                await ask(self._wire, created, request)
-            await ask(self._wire, f"CONSUMER.PAUSE.{place}", {"pause_until": self._until(breaker)})
-        except JetStreamError as error:  # its consumer is still to be made
-            _LOG.info("agent %s: %s", breaker.agent, error)
+        await self._valves.set(breaker, self._now_ms())
         self._on_change()
 
-    def _until(self, breaker: Breaker) -> str:
-        if breaker.delivers:
-            return NEVER
-        left_s = BY_A_PERSON_S
-        if breaker.until_ms is not None:
-            left_s = (breaker.until_ms - self._clock() - self._behind_ms) / 1_000 + KEPT_PAUSED_S
-        until = datetime.fromtimestamp(self._clock() / 1_000, UTC) + timedelta(seconds=left_s)
-        return until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    def _now_ms(self) -> int:
+        return self._clock() + self._behind_ms
 
 
 def view_of(breaker: Breaker) -> BreakerView:
