@@ -11,7 +11,6 @@ import statistics
 import time
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from harness.actors import Actor
 from harness.coordination import registered
@@ -21,6 +20,10 @@ from harness.system import System
 from headway.agents.limit_views import LimitRequest, LimitView
 
 SHORT = ("--ack-wait", "0.6")
+DRAIN_MAX = 1.2  # of the ideal
+NOISE_S = 2.0  # two noisy cores
+URGENT_MAX_S = 4.0
+LATE_MAX_S = 8.0
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,19 @@ class Outcome:
     @property
     def peak_max(self) -> float:
         return self.plan.rate + self.plan.burst
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that is promised was kept."""
+        total = self.plan.tasks + self.plan.latecomers + self.plan.urgent
+        return (
+            self.ended == {"succeeded": total}
+            and self.doubled == 0
+            and self.peak <= self.peak_max
+            and self.drained_s <= DRAIN_MAX * self.ideal_s + NOISE_S
+            and max(self.urgent_s) <= URGENT_MAX_S
+            and max(self.late_s) <= LATE_MAX_S
+        )
 
     def rows(self) -> list[tuple[str, str]]:
         """The table, line by line."""
@@ -169,6 +185,3 @@ def peak(moments: list[float], window_s: float = 1.0) -> int:
 def _doubled(system: System) -> int:
     """Operations that took effect more than once: the downstream keeps one row for each."""
     return sum(count for state, count in system.downstream.effects().items() if state != "done")
-
-
-__all__ = ["UUID", "Outcome", "Plan", "peak", "storm"]
