@@ -1,4 +1,4 @@
-"""A failing run is repeated with fewer and fewer of its faults, until all that are left are needed."""
+"""A failing run is repeated with fewer and fewer of its faults, until all that are left matter."""
 
 from __future__ import annotations
 
