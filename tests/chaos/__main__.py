@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import logging
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -42,6 +43,11 @@ def _late(recoveries: list[Sign]) -> list[Sign]:
     return [sign for sign in recoveries[-3:] if sign.seconds > LATE_S]
 
 
+def _cancel(task: asyncio.Task[int]) -> None:
+    """Told to stop: leave no process and no mount behind."""
+    task.cancel()
+
+
 async def main() -> int:
     parser = argparse.ArgumentParser(description="Real processes under load, with real faults.")
     parser.add_argument("--seed", type=int, default=1)
@@ -57,6 +63,7 @@ async def main() -> int:
     if options.list:
         sys.stdout.write("\n".join(FAULTS) + "\n")
         return 0
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _cancel, asyncio.current_task())
     logging.disable(logging.WARNING)  # of clients that lose their servers: that is what it is about
     folder, began_at = Path(tempfile.mkdtemp(prefix="chaos-")), time.monotonic()
     run = Run(folder, options.seed, lambda result: print(said(result), file=sys.stderr, flush=True))

@@ -154,8 +154,9 @@ async def _left(onlooker: Connection, stream: str) -> str:
     if not waiting:
         return ""
     stand = [
-        f"  {name}: delivered {each.delivered.stream_seq}, through with {each.ack_floor.stream_seq}, "
-        f"{each.num_ack_pending} unanswered, {each.num_pending} pending"
+        f"  {name}: delivered {each.delivered.stream_seq}, "
+        f"through with {each.ack_floor.stream_seq}, {each.num_ack_pending} unanswered, "
+        f"{each.num_pending} pending"
         for name, each in consumers.items()
     ]
     return "\n".join([f"{stream} holds {state.messages}, up to {state.last_seq}", *stand, *waiting])
