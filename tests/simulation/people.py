@@ -10,11 +10,14 @@ from uuid import UUID
 
 import orjson
 from headway.agents import Client, HeadwayError
-from headway.agents.identity import new_task_id
+from headway.agents.identity import new_task_id, operation_id
 from headway.agents.views import SubmitReceipt
+from headway.sagas.codec import decode_task
 from simulation.crew import TALLIES
+from simulation.downstream import Downstream
 from simulation.process import Process
 from simulation.shapes import AGENTS, SHAPES
+from simulation.store_tables import TaskRow
 
 LARGE_SHARE = 0.04  # of orders: these travel by reference
 LARGE_BYTES = 300_000
@@ -27,7 +30,6 @@ class Desk:
     wanted: list[tuple[str, float]]  # saga and when, in the world's time
     accepted: dict[UUID, str] = field(default_factory=dict)  # by a receipt
     published: dict[UUID, str] = field(default_factory=dict)  # by a PubAck
-    touched: dict[UUID, None] = field(default_factory=dict)  # settled by hand
     shown: dict[UUID, str] = field(default_factory=dict)  # final states that people were shown
     limits: list[tuple[str, float, int]] = field(default_factory=list)  # agent, rate, at a time
     lost: dict[UUID, None] = field(default_factory=dict)  # with the store of JetStream
@@ -114,7 +116,7 @@ async def _await(client: Client, desk: Desk, task: UUID) -> None:
         desk.shown[task] = view.status
 
 
-async def step_in(process: Process, desk: Desk, seconds: float) -> None:
+async def step_in(process: Process, downstream: Downstream) -> None:
     """The main of whoever looks after tasks: approves, signals, cancels, tries again."""
     world, rng = process.world, process.rng
     connection = await process.connect(name="people", wait=True)
@@ -125,27 +127,47 @@ async def step_in(process: Process, desk: Desk, seconds: float) -> None:
                 if row.status in ("succeeded", "compensated"):
                     continue
                 try:
-                    await _look_after(process, client, desk, task, row.saga, row.status)
+                    await _look_after(process, client, downstream, row)
                 except HeadwayError as error:
                     world.told("people", type(error).__name__, task)
 
 
 async def _look_after(
-    process: Process, client: Client, desk: Desk, task: UUID, saga: str, status: str
+    process: Process, client: Client, downstream: Downstream, row: TaskRow
 ) -> None:
-    chance, rng = process.world.chance, process.rng
+    chance, rng, task = process.world.chance, process.rng, row.id
     if chance.hit("people", f"cancel.{task}"):
         await client.cancel(task, "no longer wanted", by="somebody")
-    if saga == "waits":
+    if row.saga == "waits":
         if rng.random() < 0.5:
             await client.approve(task, "ok", by="somebody")
         await client.signal(task, "news", id=f"{task}", payload={"n": 2})
-    if status in ("parked", "failed_to_compensate") and rng.random() < 0.3:
-        process.world.told("people retry", task)
-        if status == "parked" and rng.random() < 0.5:
+    if row.status not in ("parked", "failed_to_compensate") or rng.random() > 0.3:
+        return
+    process.world.told("people look at", task)
+    match rng.randrange(3):
+        case 0:
             await client.resume(task, by="somebody")
-        else:
+        case 1:
             await client.retry(task, by="somebody")
+        case 2:
+            await _settle(process, client, downstream, row)
+
+
+async def _settle(process: Process, client: Client, downstream: Downstream, row: TaskRow) -> None:
+    """See what is downstream, make sure that it stays so, and say that."""
+    task = decode_task(row.status, row.version, row.state)
+    for name, state in task.steps.items():
+        operation = operation_id(row.id, name, "action")
+        if state.status == "failed_to_compensate":
+            await downstream.undo(process, operation, row.id, name)
+            await client.settle(row.id, name, "happened", by="somebody")
+        elif state.status == "unknown" and row.status == "parked":
+            found = downstream.rows.get(operation)
+            if found is not None and found.state == "done":
+                await client.settle(row.id, name, "happened", {"step": name}, by="somebody")
+            elif not await downstream.undo(process, operation, row.id, name):
+                await client.settle(row.id, name, "did_not_happen", by="somebody")
 
 
 async def _patiently(ask, *arguments, **options):  # type: ignore[no-untyped-def]

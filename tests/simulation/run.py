@@ -110,7 +110,7 @@ class _Play:
         self.downstream = Downstream(world)
         self.desk: Desk = desk_of(rng, rng.randint(2, 12), self.faulty_s * 0.8)
         self.laws = Laws(world, self.downstream, self.desk)
-        self.carriage = Carriage(world, self.laws)
+        self.carriage = Carriage(world, self.laws, self.downstream)
         self.processes = [
             *(
                 Process(world, f"coordinator{number}", coordinate)
@@ -123,7 +123,7 @@ class _Play:
                 for number, names in enumerate(_manning(rng.choice((1, 2, 3))))
             ),
             Process(world, "client", partial(hand_in, desk=self.desk)),
-            Process(world, "people", partial(step_in, desk=self.desk, seconds=self.faulty_s)),
+            Process(world, "people", partial(step_in, downstream=self.downstream)),
         ]
         self.nemesis = Nemesis(world, self.processes, self.desk.lose)
 
