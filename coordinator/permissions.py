@@ -66,7 +66,6 @@ def of_agent(agent: str, domain: str = NO_DOMAIN) -> Permissions:
             s.stops_of_agent(agent),
             s.paced_subject(agent),
             s.roll_subject(agent),
-            s.paced_subject(agent),
             s.documents_of("*"),
             s.ASK_AGAIN,
         ),
