@@ -39,7 +39,7 @@ TURN_MS = 1_000  # a coordinator that admits and dies is followed by another aft
 CANDIDATES_MAX = 64  # of each agent and lane, in one round
 ADMITTED_MAX = 256  # at once
 ROUNDS_MAX = 4  # in which more is looked for beside places that are full
-NEW_MS = 10_000  # a command that waits no longer is new, and has a lane beside the backlog
+NEW_MS = 60_000  # a command that waits no longer is new, and has a lane beside the backlog
 COMPARE_EVERY_S = 5.0
 COMPARED_MAX = 500
 COMPARED_AGE_MS = 5_000
@@ -133,7 +133,7 @@ class AdmissionLoop:
 
     async def _levels(self, places: Sequence[str]) -> dict[str, int]:
         rows = await self._store.fetch("bucket_levels", list(places)) if places else []
-        return {row["place"]: row["full_us"] for row in rows}
+        return {row["place"]: row["level_us"] for row in rows}
 
     async def _candidates(self, agents: Sequence[str], room: Room) -> list[Candidate]:
         if not agents:

@@ -66,7 +66,7 @@ class Turns:
 
     async def take(self, agent: str, ask: Ask, *, recovery: bool) -> Wait:
         """The turn of an attempt of `agent`. Refusal: a newer command of its step waits."""
-        if self._declared.active:
+        if self._declared.is_paced(agent):
             return await self._commits.ask(Question(agent, ask), ASK_BYTES)
         return self._of_recovery(agent) if recovery else Wait()
 
@@ -119,7 +119,8 @@ class Turns:
         if not rows:
             return {}, {}, 0
         read = {row["place"]: row["full_us"] for row in rows}
-        return read, dict(read), rows[0]["now_us"]
+        levels = {row["place"]: row["level_us"] for row in rows}
+        return read, levels, rows[0]["now_us"]
 
     async def _use(self, standings: Sequence[Standing]) -> dict[str, Use]:
         """How the places are used, if that matters: only for what was never admitted."""

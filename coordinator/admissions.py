@@ -84,9 +84,7 @@ class Admissions:
         """True for each command that is known to be in the stream, or in the line."""
         if not self._declared.active:
             return await self._transport.dispatch(commands)
-        limits = self._declared.limits
-        places = [_places(command) for command in commands]
-        limited = [bool(limits.limiting(each)) for each in places]
+        limited = [self._is_limited(command) for command in commands]
         open_, waiting = (
             [command for command, held in zip(commands, limited, strict=True) if held is which]
             for which in (False, True)
@@ -145,6 +143,11 @@ class Admissions:
         except StoreUnavailable:
             self._ended = ended + self._ended
             raise
+
+    def _is_limited(self, command: Outgoing) -> bool:
+        if not self._declared.is_paced(command.subject.split(".", 3)[2]):
+            return False
+        return bool(self._declared.limits.limiting(_places(command)))
 
     async def _queue(self, commands: Sequence[Outgoing]) -> bool:
         rows = [_row(command) for command in commands]

@@ -1,4 +1,4 @@
-"""When an agent is given nothing more for a while. Pure: decisions over outcomes and moments (ms).
+"""When an agent is given nothing more for a while. Pure: decisions over outcomes and moments.
 
 A circuit breaker for each agent: *closed*, it gets all its commands; *open*, none until a pause is
 over; *probing*, one at a time, until one succeeds (closed again) or fails (open for twice as long);
@@ -40,8 +40,9 @@ _IN_ITS_HANDS = frozenset({"start_to_close", "heartbeat"})
 
 
 class Breaker(NamedTuple):
-    """How it stands. `version` counts its changes; `until_ms` is when an open one is probed;
-    `trips` how often in a row it opened."""
+    """How it stands. `version` counts its changes, `trips` how often in a row it opened. `since_ms`
+    and `until_ms` are by PostgreSQL's clock, for people; what is decided here goes by `begun_at`
+    and, of an open one, `probe_at`, in ms of a clock that never jumps."""
 
     agent: str
     state: State = "closed"
@@ -51,6 +52,8 @@ class Breaker(NamedTuple):
     trips: int = 0
     reason: str = ""
     by: str = ""
+    begun_at: int = 0
+    probe_at: int = 0
 
     @property
     def delivers(self) -> bool:
@@ -88,20 +91,21 @@ class Outcomes:
         return sum(each[1] for each in seen), sum(each[2] for each in seen)
 
 
-def turn(breaker: Breaker, outcomes: Outcomes, now_ms: int, jitter: float) -> Turned | None:
-    """What becomes of a breaker now; None: it stays as it is. `jitter` is from -1 to 1."""
+def turn(breaker: Breaker, outcomes: Outcomes, now: int, jitter: float) -> Turned | None:
+    """What becomes of a breaker `now`, by the clock of `begun_at`; None: it stays as it is.
+    `jitter` is from -1 to 1."""
     match breaker.state:
         case "closed":
-            count, failed = outcomes.since(max(now_ms - WINDOW_MS, breaker.since_ms))
+            count, failed = outcomes.since(max(now - WINDOW_MS, breaker.begun_at))
             if failed < FAILURES_MIN or failed < FAILURES_SHARE * count:
                 return None
-            calm = now_ms - breaker.since_ms > CALM_MS
+            calm = now - breaker.begun_at > CALM_MS
             reason = f"{failed} of {count} attempts failed within {WINDOW_MS // 1000} s"
             return _open(0 if calm else breaker.trips, reason, jitter)
-        case "open" if breaker.until_ms is not None and now_ms >= breaker.until_ms:
+        case "open" if now >= breaker.probe_at:
             return Turned("probing", None, breaker.trips, breaker.reason)
         case "probing":
-            count, failed = outcomes.since(breaker.since_ms)
+            count, failed = outcomes.since(breaker.begun_at)
             if failed:
                 return _open(breaker.trips, breaker.reason, jitter)
             return Turned("closed", None, breaker.trips) if count else None

@@ -87,16 +87,16 @@ class Breakers:
             if item.agent:
                 failed = outcome_of(item)
                 if failed is not None:
-                    self._count(item.agent, item.happened.at, failed=failed)
+                    self._count(item.agent, failed=failed)
             elif type(item.happened) is Tick:
                 for agent in overdue(decision):
-                    self._count(agent, item.happened.at, failed=True)
+                    self._count(agent, failed=True)
 
-    def _count(self, agent: str, at_ms: int, *, failed: bool) -> None:
+    def _count(self, agent: str, *, failed: bool) -> None:
         outcomes = self._outcomes.get(agent)
         if outcomes is None:
             outcomes = self._outcomes[agent] = Outcomes()
-        outcomes.add(at_ms + self._behind_ms, failed=failed)
+        outcomes.add(_monotonic_ms(), failed=failed)
         if failed or agent in self._known:
             self._suspects[agent] = None
         if self.of(agent).state == "probing":
@@ -118,12 +118,12 @@ class Breakers:
         self._probed.clear()
         if time.monotonic() - self._read_at >= READ_EVERY_S:
             await self._read()
-        now_ms = self._now_ms()
+        now = _monotonic_ms()
         due = [each.agent for each in self._known.values() if each.state == "open"]
         suspects, self._suspects = self._suspects, {}
         for agent in dict.fromkeys([*suspects, *due]):
             outcomes = self._outcomes.setdefault(agent, Outcomes())
-            turned = turn(self.of(agent), outcomes, now_ms, self._rng.uniform(-1, 1))
+            turned = turn(self.of(agent), outcomes, now, self._rng.uniform(-1, 1))
             if turned is not None:
                 await self._turn(self.of(agent), turned)
 
@@ -157,7 +157,7 @@ class Breakers:
         if not rows:
             self._read_at = -READ_EVERY_S
             return None
-        breaker = _breaker(rows[0])
+        breaker = _breaker(rows[0], None)
         self._known[breaker.agent] = breaker
         _LOG.warning("agent %s: breaker %s; %s", breaker.agent, breaker.state, breaker.reason)
         await self._follow(breaker)
@@ -177,7 +177,7 @@ class Breakers:
         rows = await self._store.fetch("breakers")
         if rows:
             self._behind_ms = rows[0]["now"] - self._clock()
-        self._known = {row["agent"]: _breaker(row) for row in rows}
+        self._known = {row["agent"]: _breaker(row, self._known.get(row["agent"])) for row in rows}
         self._read_at = began
 
     async def _follow(self, breaker: Breaker) -> None:
@@ -200,7 +200,12 @@ def view_of(breaker: Breaker) -> BreakerView:
     )
 
 
-def _breaker(row: asyncpg.Record) -> Breaker:
+def _breaker(row: asyncpg.Record, known: Breaker | None) -> Breaker:
+    """A row; when it began by our own clock is kept as long as it is the same."""
+    now, until = _monotonic_ms(), row["until"] or 0
+    begun_at, probe_at = now - (row["now"] - row["since"]), now + until - row["now"]
+    if known is not None and known.version == row["version"]:
+        begun_at, probe_at = known.begun_at, known.probe_at
     return Breaker(
         row["agent"],
         cast(State, row["state"]),
@@ -210,7 +215,13 @@ def _breaker(row: asyncpg.Record) -> Breaker:
         row["trips"],
         row["reason"],
         row["by"],
+        begun_at,
+        probe_at,
     )
+
+
+def _monotonic_ms() -> int:
+    return round(time.monotonic() * 1_000)
 
 
 def _moment(ms: int) -> datetime:

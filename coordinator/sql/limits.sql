@@ -78,11 +78,17 @@ USING unnest($1::uuid[], $2::text[], $3::text[], $4::integer[]) AS e (task_id, s
 WHERE a.task_id = e.task_id AND a.step = e.step AND a.phase = e.phase AND a.attempt <= e.attempt;
 
 -- name: take_admission_turn
--- Be the one who admits, or stay it: $1 coordinator, $2 for how long (ms).
+-- Be the one who admits, or stay it: $1 coordinator, $2 for how long (ms). A turn that ends too far
+-- ahead is one from before the clock was put back.
 UPDATE headway.admission_turn
 SET holder = $1::uuid,
     until = clock_timestamp() + make_interval(secs => $2::bigint / 1000.0)
-WHERE number = 1 AND (holder = $1::uuid OR until < clock_timestamp())
+WHERE number = 1
+  AND (
+        holder = $1::uuid
+        OR until < clock_timestamp()
+        OR until > clock_timestamp() + make_interval(secs => $2::bigint / 500.0)
+    )
 RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now_us;
 
 -- name: admission_usage
@@ -120,7 +126,8 @@ CROSS JOIN LATERAL (
 ) AS c;
 
 -- name: bucket_levels
--- When these places' buckets are full again; those that have none yet get one.
+-- When these places' buckets are full again, as stored and, if the clock was put back since, as far
+-- from now as it was then; those that have none yet get one.
 WITH wanted AS (
     SELECT DISTINCT w.place FROM unnest($1::text[]) AS w (place)
 ),
@@ -136,8 +143,12 @@ made AS (
 
 SELECT w.place,
        coalesce(b.full_us, 0) AS full_us,
-       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now_us
+       coalesce(b.full_us - greatest(b.said_us - n.now_us, 0), 0) AS level_us,
+       n.now_us
 FROM wanted AS w
+CROSS JOIN (
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now_us
+) AS n
 LEFT JOIN headway.buckets AS b ON b.place = w.place;
 
 -- name: admit
@@ -217,7 +228,8 @@ verdict AS (
 
 moved AS (
     UPDATE headway.buckets AS b
-    SET full_us = n.full_us
+    SET full_us = n.full_us,
+        said_us = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     FROM unnest($1::text[], $3::bigint[]) AS n (place, full_us), verdict AS v
     WHERE v.fits AND b.place = n.place
 ),

@@ -18,7 +18,7 @@ from headway.sagas import inputs as i
 from headway.sagas.task import Failure, Phase
 
 NOW = 1_800_000_000_000
-CLOSED = Breaker("shop", since_ms=NOW - 10 * CALM_MS)
+CLOSED = Breaker("shop", begun_at=NOW - 10 * CALM_MS)
 
 
 def seen(failures, successes=0, at=NOW):
@@ -43,18 +43,18 @@ def test_what_is_long_ago_does_not_count():
 
 
 def test_failures_from_before_it_closed_do_not_count_again():
-    just_closed = CLOSED._replace(since_ms=NOW + 200)
+    just_closed = CLOSED._replace(begun_at=NOW + 200)
     assert turn(just_closed, seen(1_000), NOW + 300, 0) is None
 
 
 def test_it_is_probed_once_its_pause_is_over():
-    breaker = CLOSED._replace(state="open", until_ms=NOW + 1_000, trips=1)
+    breaker = CLOSED._replace(state="open", probe_at=NOW + 1_000, trips=1)
     assert turn(breaker, seen(100), NOW + 999, 0) is None
     assert turn(breaker, seen(100), NOW + 1_000, 0).state == "probing"
 
 
 def test_a_probe_decides():
-    breaker = CLOSED._replace(state="probing", since_ms=NOW, trips=2)
+    breaker = CLOSED._replace(state="probing", begun_at=NOW, trips=2)
     assert turn(breaker, seen(100, at=NOW - 1_000), NOW, 0) is None
     assert turn(breaker, seen(0, 1), NOW, 0).state == "closed"
     again = turn(breaker, seen(1), NOW, 0)
@@ -62,7 +62,7 @@ def test_a_probe_decides():
 
 
 def test_pauses_grow_and_differ_but_not_for_ever():
-    breaker = CLOSED._replace(state="probing", since_ms=NOW)
+    breaker = CLOSED._replace(state="probing", begun_at=NOW)
     pauses = [turn(breaker._replace(trips=n), seen(1), NOW, 0).open_ms for n in range(40)]
     assert pauses[:4] == [1_000, 2_000, 4_000, 8_000]
     assert set(pauses[6:]) == {PAUSE_MAX_MS}
@@ -71,9 +71,9 @@ def test_pauses_grow_and_differ_but_not_for_ever():
 
 
 def test_after_a_calm_while_it_begins_anew():
-    relapsed = Breaker("shop", since_ms=NOW - CALM_MS // 2, trips=5)
+    relapsed = Breaker("shop", begun_at=NOW - CALM_MS // 2, trips=5)
     assert turn(relapsed, seen(30), NOW, 0).open_ms == 32 * PAUSE_FIRST_MS
-    calm = relapsed._replace(since_ms=NOW - CALM_MS - 1)
+    calm = relapsed._replace(begun_at=NOW - CALM_MS - 1)
     assert turn(calm, seen(30), NOW, 0).open_ms == PAUSE_FIRST_MS
 
 

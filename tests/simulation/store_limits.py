@@ -107,7 +107,7 @@ def release_admissions(tables: Tables, *columns: Sequence[Any]) -> list[Row]:
 @writes
 def take_admission_turn(tables: Tables, coordinator: UUID, lease_ms: int) -> list[Row]:
     holder, until = tables.admission_turn
-    if holder != coordinator and until >= _now(tables):
+    if holder != coordinator and _now(tables) <= until <= _now(tables) + 2_000 * lease_ms:
         return []
     tables.admission_turn = coordinator, _now(tables) + lease_ms * 1_000
     return [Row(now_us=_now(tables))]
@@ -149,8 +149,10 @@ def bucket_levels(tables: Tables, places: Sequence[str]) -> list[Row]:
     v.text(*places)
     found = []
     for place in dict.fromkeys(places):
-        level = tables.buckets.setdefault(place, 0)
-        found.append(Row(place=place, full_us=level, now_us=_now(tables)))
+        now = _now(tables)
+        full, said = tables.buckets.setdefault(place, (0, 0))
+        level = full - max(said - now, 0)
+        found.append(Row(place=place, full_us=full, level_us=level, now_us=now))
     return found
 
 
@@ -200,7 +202,9 @@ def admissions_after(tables: Tables, after: UUID, limit: int, age_ms: int) -> li
 @writes
 def prune_buckets(tables: Tables, kept_ms: int) -> list[Row]:
     oldest = _now(tables) - kept_ms * 1_000
-    tables.buckets = {place: us for place, us in tables.buckets.items() if us >= oldest}
+    tables.buckets = {
+        place: bucket for place, bucket in tables.buckets.items() if bucket[0] >= oldest
+    }
     return []
 
 
@@ -229,9 +233,9 @@ def standings(tables: Tables, tasks: Sequence[UUID], steps: Sequence[str]) -> li
 @writes
 def give_turns(tables: Tables, *columns: Sequence[Any]) -> list[Row]:
     buckets, given = rows_of(*columns[:3]), rows_of(*columns[3:])
-    if any(tables.buckets.get(place) != read for place, read, _ in buckets):
+    if any(tables.buckets.get(place, (None,))[0] != read for place, read, _ in buckets):
         return [Row(fits=False)]
-    tables.buckets |= {place: level for place, _, level in buckets}
+    tables.buckets |= {place: (level, _now(tables)) for place, _, level in buckets}
     for task, step, phase, attempt, epoch, agent, places, priority, asked, turn_us in given:
         before = tables.admissions.get((task, step))
         if before is not None and before.named > (phase, attempt, epoch):

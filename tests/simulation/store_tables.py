@@ -221,7 +221,7 @@ class Tables:
         self.coordinators: dict[UUID, int] = {}
         self.partitions: dict[str, None] = {}
         self.limits: dict[tuple[str, str], LimitRow] = {}
-        self.buckets: dict[str, int] = {}
+        self.buckets: dict[str, tuple[int, int]] = {}  # full, and what the clock said then; in us
         self.admissions: dict[tuple[UUID, str], AdmissionRow] = {}
         self.admission_turn = UUID(int=0), -1
         self.breakers: dict[str, BreakerRow] = {}

@@ -183,5 +183,6 @@ def peak(moments: list[float], window_s: float = 1.0) -> int:
 
 
 def _doubled(system: System) -> int:
-    """Operations that took effect more than once: the downstream keeps one row for each."""
-    return sum(count for state, count in system.downstream.effects().items() if state != "done")
+    """Effects beyond one a task."""
+    plan_total = len({call["operation"] for call in system.downstream.calls()})
+    return sum(system.downstream.effects().values()) - plan_total

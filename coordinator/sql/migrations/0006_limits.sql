@@ -18,10 +18,12 @@ CREATE TABLE headway.limits (
 );
 
 -- The token bucket of a place, by the generic cell rate algorithm: `full_us` is when it is full again
--- (the theoretical arrival time), in microseconds since 1970 by PostgreSQL's clock.
+-- (the theoretical arrival time), in microseconds since 1970 by PostgreSQL's clock; `said_us` what that
+-- clock said then, so that it is seen when it was put back.
 CREATE TABLE headway.buckets (
     place text PRIMARY KEY,
-    full_us bigint NOT NULL
+    full_us bigint NOT NULL,
+    said_us bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
 -- One row for each command that something limits, from its dispatch to its attempt's end. The rows
