@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 pytestmark = pytest.mark.timed
 
 READY_WITHIN_S = 60.0
+DRILLED_WITHIN_S = 150.0
 ALL = [fault.name for fault in (*FAULTS, *staging_faults(Path()))]
 
 
@@ -53,16 +54,17 @@ def left_behind() -> list[int]:
 
 
 def test_every_fault_recovers_and_nothing_is_left_behind(shell: Shell) -> None:
-    drilled = shell.run("drill", "--json", "--staging", "--yes")
-    assert drilled.code == 0, (drilled.out, drilled.err)
-    found = drilled.json
+    drill = shell.start("drill", "--json", "--staging", "--yes")
+    out, _ = drill.communicate(timeout=DRILLED_WITHIN_S)
+    found = json.loads(out)
+    assert drill.returncode == 0, found
     assert found["ok"]
     assert found["differences"] == []
     assert [trial["fault"] for trial in found["trials"]] == ALL
     assert all(trial["recovered"] and trial["took_s"] is not None for trial in found["trials"])
     assert left_behind() == []
     listed = shell.run("list", "--json").json["tasks"]
-    assert {task["status"] for task in listed} == {"succeeded", "compensated"}
+    assert {task["status"] for task in listed} <= {"succeeded", "compensated"}
 
 
 def test_what_is_harmed_in_staging_is_asked_for_first(shell: Shell) -> None:
@@ -92,7 +94,7 @@ def test_a_fault_that_there_is_not_is_refused() -> None:
 
 
 def test_one_that_is_told_to_stop_leaves_nothing_behind(shell: Shell) -> None:
-    drill = shell.start("drill", *only("agent-frozen"))
+    drill = shell.start("drill", "--rounds", "1000", *only("agent-frozen"))
     _until(frozen_agents)
     refused = shell.run("drill", *only("step-fails"))
     assert refused.code == 3
