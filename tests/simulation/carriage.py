@@ -21,6 +21,7 @@ from headway.coordinator.outcomes import decode
 from headway.sagas.events import AttemptRepublished
 from headway.sagas.task import Phase, StepState
 from headway.sagas.transition import outstanding
+from simulation.downstream import Downstream
 from simulation.laws import Ended, Laws
 from simulation.process import Process
 from simulation.streams import Stored
@@ -44,14 +45,14 @@ _SUCCESS = {
 
 
 class Carriage:
-    def __init__(self, world: World, laws: Laws) -> None:
+    def __init__(self, world: World, laws: Laws, downstream: Downstream) -> None:
         self._world = world
         self._laws = laws
         self._lost_since: dict[tuple[str, int, int], float] = {}
         self._ended_at: dict[tuple[UUID, str, Phase, int], float] = {}
         world.broker.on_acked = self._on_acked
         laws.on_event = self._on_event
-        laws.on_begin = self._on_begin
+        downstream.on_begin = self._on_begin
 
     def look(self, processes: Sequence[Process]) -> None:
         """Once a second after it healed. What a process sends on a connection that is broken, and
@@ -108,9 +109,8 @@ class Carriage:
         ended_at = self._ended_at.get((task, step, Phase(phase), attempt))
         now = self._world.timeline.now
         if ended_at is not None and self._is_timely and now - ended_at > STALE_MAX_S:
-            self._world.fail(
-                f"attempt {attempt} of {step} ({task}) is begun {now - ended_at:.1f} s after its end"
-            )
+            late = f"{now - ended_at:.1f} s after its end"
+            self._world.fail(f"attempt {attempt} of {step} ({task}) is begun {late}")
 
     def _on_acked(self, stream: str, stored: Stored) -> None:
         if stream != EVENTS_STREAM:

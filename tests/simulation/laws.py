@@ -16,7 +16,7 @@ that was accepted is lost (8); nobody was shown an end that is not one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -26,18 +26,21 @@ from headway.sagas import Definition, fold, violations
 from headway.sagas import events as e
 from headway.sagas.codec import decode_event, decode_task
 from headway.sagas.plan import planned
-from headway.sagas.task import Phase, Task, unborn
+from headway.sagas.task import Phase, StepState, Task, unborn
 from simulation.downstream import Downstream, Row
 from simulation.people import Desk
 from simulation.store_tables import ENDED, TIMELESS, TaskRow
 from simulation.tallies import wrong_tallies
 from simulation.world import World
 
+Ended = e.StepCompleted | e.StepCompensated | e.AttemptFailed | e.AttemptTimedOut
+
 
 @dataclass(slots=True)
 class Known:
     """A task as its history has it so far."""
 
+    id: UUID
     definition: Definition
     task: Task
     status: str
@@ -51,6 +54,7 @@ class Laws:
         self._desk = desk
         self.known: dict[UUID, Known] = {}
         self._sagas: dict[tuple[str, int], Definition] = {}
+        self.on_event: Callable[[UUID, StepState, Ended | e.AttemptRepublished], None] = _unheard
         world.tables.on_change = self._on_change
         downstream.on_effect = self._on_effect
 
@@ -67,7 +71,7 @@ class Laws:
         known = self.known.get(row.id)
         if known is None:
             definition = self._saga(row)
-            known = self.known[row.id] = Known(definition, unborn(definition), "")
+            known = self.known[row.id] = Known(row.id, definition, unborn(definition), "")
         history = self._world.tables.history.get(row.id, [])
         for place, event in enumerate(history[known.task.version :], known.task.version + 1):
             if event.version != place:
@@ -92,6 +96,8 @@ class Laws:
         known.status = row.status
 
     def _before(self, known: Known, event: e.Event) -> Iterator[str]:
+        if isinstance(event, Ended | e.AttemptRepublished):
+            self.on_event(known.id, known.task.steps[event.step], event)
         match event:
             case e.AttemptDispatched():
                 yield from self._before_dispatch(known, event)
@@ -205,6 +211,10 @@ class Laws:
         if key not in self._sagas:
             self._sagas[key] = Definition.from_json(self._world.tables.sagas[key].body)
         return self._sagas[key]
+
+
+def _unheard(*_told: object) -> None:
+    return
 
 
 def _parent_of(row: TaskRow) -> UUID:

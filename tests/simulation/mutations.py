@@ -21,7 +21,7 @@ from simulation.mutations_machine import MACHINE
 
 MUTATIONS: tuple[Mutation, ...] = (*COORDINATOR, *MACHINE, *AGENTS)
 
-HEAD = ("| mutation | caught by | seeds | faults that it takes |", "|---|---|---|---|")
+HEAD = ("| mutation | caught by | seeds | faults in that run |", "|---|---|---|---|")
 
 
 def catch(number: int, *, seeds: int, explain: bool) -> Catch:
@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="those with these words in their name")
     parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="after so many: not caught")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--quickly", action="store_true", help="do not ask which faults it takes")
+    parser.add_argument("--explain", action="store_true", help="tell which faults it takes")
     given = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
         print("set PYTHONHASHSEED=0: a run must be the same in every process", file=sys.stderr)
@@ -42,7 +42,7 @@ def main() -> int:
     chosen = [n for n, each in enumerate(MUTATIONS) if given.only in each.name]
     began, missed = time.monotonic(), 0
     print("\n".join(HEAD))
-    one = partial(catch, seeds=given.seeds, explain=not given.quickly)
+    one = partial(catch, seeds=given.seeds, explain=given.explain)
     for found in _each(one, chosen, given.processes):
         missed += not found.law
         print(found.row(), flush=True)

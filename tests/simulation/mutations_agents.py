@@ -16,6 +16,7 @@ from headway.coordinator import journaling
 from simulation import store_journals
 from simulation.mutants import Mutation, instead, wrapped
 
+ERRANDS = ("errands",)
 ZOMBIES = {"freeze": 0.3, "cut": 0.1}
 
 
@@ -88,11 +89,13 @@ AGENTS = (
         "a command is acked before its event is stored",
         ((Settlement, "report", wrapped(_ack_before_the_event)),),
         {"crash": 0.3},
+        quiet=True,
     ),
     Mutation(
         "an event that is not confirmed counts as stored",
         ((Settlement, "_on_stored", wrapped(_settle_unconfirmed)),),
         {"lose": 0.05},
+        quiet=True,
     ),
     Mutation(
         "a worker that was superseded acks the other's command",
@@ -114,56 +117,67 @@ AGENTS = (
     Mutation(
         "a command that may have been run is run without a claim",
         ((Repeats, "may_be", instead(lambda *_: False)),),
-        ZOMBIES,
+        {"lose": 0.1},
+        quiet=True,
     ),
     Mutation(
         "a tool runs before its intent is committed",
         ((Calls, "_certain", wrapped(_do_not_wait)),),
         {"crash": 0.3},
+        sagas=ERRANDS,
     ),
     Mutation(
         "a tool runs though its intent was refused",
         ((Calls, "_certain", wrapped(_whatever_was_said)),),
         ZOMBIES,
+        sagas=ERRANDS,
     ),
     Mutation(
         "a worker that was frozen does not make sure before it runs a tool",
         ((invocations, "CONFIRM_AFTER_S", instead(1e9)),),
         {"freeze": 0.4},
+        sagas=ERRANDS,
     ),
     Mutation(
         "open calls are forgotten at a take-over",
         ((reconciliation, "settle", wrapped(_forget_open_calls)),),
         {"crash": 0.3},
+        sagas=ERRANDS,
     ),
     Mutation(
         "a tool with a check is run again without asking it",
         ((reconciliation, "RUN_AGAIN", instead(("natural", "dedupe_key", "check"))),),
         {"crash": 0.3},
+        sagas=ERRANDS,
     ),
     Mutation(
         "the journal takes entries under any epoch",
         ((journaling, "appended", wrapped(_under_any_epoch)),),
         ZOMBIES,
+        sagas=ERRANDS,
     ),
     Mutation(
         "the journal is opened again under the same epoch",
         ((journaling, "opened", wrapped(_same_epoch)),),
         ZOMBIES,
+        sagas=ERRANDS,
     ),
     Mutation(
         "the journal is opened for whoever asks",
         ((journaling, "_check_outstanding", instead(lambda *_: None)),),
         ZOMBIES,
+        sagas=ERRANDS,
     ),
     Mutation(
         "a journal is written wherever it stands",
         ((store_journals, "_stands", wrapped(_anywhere)),),
         ZOMBIES,
+        sagas=ERRANDS,
     ),
     Mutation(
         "a tool's result is not written down",
         ((AgentJournal, "append", wrapped(_result_unwritten)),),
         {"crash": 0.3},
+        sagas=ERRANDS,
     ),
 )

@@ -27,6 +27,8 @@ from simulation.mutants import Mutation, instead, wrapped
 from simulation.store_tables import STATEMENTS
 
 CRASHES = {"crash": 0.3}
+REJECTS = {"handler_rejects": 0.3}
+PARENTS = ("parent",)
 
 
 # Engine and inlets
@@ -212,13 +214,15 @@ COORDINATOR = (
     Mutation(
         "a submission is acked before it is committed",
         (_on(Inlets, "_put_task", _ack_event_first),),
-        CRASHES,
+        {"crash": 0.6, "store_down": 0.6},
+        quiet=True,
     ),
     Mutation("commands are published before the commit", (_on(Engine, "_write", _publish_first),)),
     Mutation(
         "a submission is answered before the commit",
         (_on(Engine, "_write", _answer_first),),
-        CRASHES | {"store_down": 0.1},
+        {"crash": 0.6, "store_down": 0.6},
+        quiet=True,
     ),
     Mutation(
         "an item that lost its race is dropped as if it were done",
@@ -237,27 +241,40 @@ COORDINATOR = (
     Mutation(
         "nothing is looked after that was cut short, or may not be stored",
         (_on(Engine, "_conclude", _conclude_without_a_look),),
-        {"lose": 0.03},
+        {"lose": 0.05},
+        quiet=True,
     ),
     Mutation(
         "a command whose PubAck is lost counts as stored",
         (_on(Engine, "_publish", _say_stored),),
         {"lose": 0.05},
+        quiet=True,
     ),
-    Mutation("every claim is granted", (_on(TaskOperations, "claim", _grant_any),)),
+    Mutation(
+        "every claim is granted",
+        (_on(TaskOperations, "claim", _grant_any),),
+        {"lose": 0.1},
+        quiet=True,
+    ),
     Mutation("an older command on a subject is left there", (_on(Bus, "_replace", _leave_older),)),
     Mutation(
         "a running step that is withdrawn counts as never begun",
         (_on(Bus, "_removed_unbegun", _never_begun),),
         {"people": 0.3},
     ),
-    Mutation("the sweep takes every dispatch for lost", (_on(Topology, "outstanding", _nobody),)),
+    Mutation(
+        "the sweep takes every dispatch for lost",
+        (_on(Topology, "outstanding", _nobody),),
+        {"lose": 0.1, "crash": 0.3, "handler_slow": 0.5},
+        quiet=True,
+    ),
     Mutation("the sweep takes no dispatch for lost", (_on(Topology, "outstanding", _all_there),)),
     Mutation("suspects are forgotten", (_on(Sweep, "suspect", _nothing_at_once), _NO_LOOK_OVER)),
     Mutation(
         "a store that is lost is not published again",
         (_on(Sweep, "look_over", _look_over_only_a_while),),
-        {"wipe": 0.1},
+        {"wipe": 0.3},
+        quiet=True,
     ),
     Mutation(
         "a stream that is gone is not made again",
@@ -267,16 +284,23 @@ COORDINATOR = (
     Mutation(
         "a reconnect is no reason to look",
         (_on(Housekeeping, "nats_was_away", _nothing_at_once),),
-        {"broker_kill": 0.2},
+        {"broker_kill": 0.4},
+        quiet=True,
     ),
     Mutation("nothing is ever looked over, not at the start either", (_NO_LOOK_OVER,), CRASHES),
     Mutation("no timer is ever due", (_statement("claim_due", lambda *_: []),)),
     Mutation(
         "a child gets another id each time",
         ((family_module, "child_id", wrapped(_another_child)),),
+        REJECTS,
+        sagas=PARENTS,
     ),
-    Mutation("a child is not undone", (_on(Family, "undo", _undo_no_child),), {"people": 0.3}),
-    Mutation("a child's end is not told", (_on(Engine, "_tell_parent", _tell_no_parent),)),
+    Mutation(
+        "a child is not undone", (_on(Family, "undo", _undo_no_child),), REJECTS, sagas=PARENTS
+    ),
+    Mutation(
+        "a child's end is not told", (_on(Engine, "_tell_parent", _tell_no_parent),), sagas=PARENTS
+    ),
 )
 
 __all__ = ["COORDINATOR", "Journal", "Succession", "instead", "replace"]

@@ -22,6 +22,7 @@ from headway.sagas.task import Phase, StepStatus, TaskStatus
 from simulation.mutants import Change, Mutation, instead, wrapped
 
 transition = sys.modules["headway.sagas.transition"]  # the package has a function of that name
+LONG = ("linear", "fan", "diamond", "looks")
 CANCELS = {"people": 0.4}
 
 
@@ -136,40 +137,54 @@ MACHINE = (
     Mutation(
         "a timeout counts as a failure without effect",
         ((attempts, "_after", wrapped(_timeout_is_failure)),),
-        {"handler_slow": 0.2, "handler_hangs": 0.1},
+        {"handler_slow": 0.6, "handler_hangs": 0.6},
+        quiet=True,
+        sagas=("linear", "fan"),
     ),
     Mutation(
         "a failure counts as one without effect",
         ((attempts, "_after", wrapped(_failure_leaves_nothing)),),
-        {"handler_answer_lost": 0.8},
+        {"handler_answer_lost": 0.6},
+        quiet=True,
+        sagas=("linear", "roots"),
         quick=True,
     ),
     Mutation(
         "a step of which nobody knows is not undone",
         ((advance, "may_need_compensation", wrapped(_not_the_unknown)),),
-        {"handler_answer_lost": 0.8},
+        {"handler_answer_lost": 0.6},
+        quiet=True,
+        sagas=("linear", "roots"),
     ),
     Mutation(
         "the first step is not undone",
         ((advance, "may_need_compensation", wrapped(_not_the_first)),),
         {"handler_rejects": 0.3},
+        quiet=True,
+        sagas=LONG,
         quick=True,
     ),
     Mutation(
         "all is undone at once",
         ((advance, "_is_next_to_compensate", wrapped(_all_at_once)),),
         {"handler_rejects": 0.3},
+        quiet=True,
+        sagas=LONG,
     ),
     Mutation(
         "what came first is undone first",
         ((advance, "_is_next_to_compensate", wrapped(_forward_order)),),
         {"handler_rejects": 0.3},
+        quiet=True,
+        sagas=LONG,
         quick=True,
     ),
     Mutation(
         "running branches are given up at once when a task turns around",
         ((advance, "_backward", wrapped(_do_not_wait_for_running)),),
-        CANCELS,
+        CANCELS | {"handler_slow": 0.3},
+        quiet=True,
+        sagas=("fan", "diamond"),
     ),
     Mutation(
         "a success of an earlier attempt is dropped",
@@ -199,16 +214,21 @@ MACHINE = (
     Mutation(
         "a step begins when one of those before it is done",
         ((advance, "_is_ready", wrapped(_begin_after_any)),),
+        {"handler_slow": 0.3},
+        quiet=True,
+        sagas=("diamond", "roots"),
     ),
     Mutation(
         "an attempt is dispatched twice",
         ((advance, "_begin", wrapped(_twice)),),
+        quiet=True,
         quick=True,
     ),
     Mutation("a retry's timer is forgotten", ((decisions, "due", wrapped(_forget_retry)),)),
     Mutation(
         "a task ends when one of its steps is done",
         ((advance, "_forward", wrapped(_end_early)),),
+        quiet=True,
         quick=True,
     ),
     Mutation(
@@ -218,6 +238,8 @@ MACHINE = (
             (attempts, "is_past_return", instead(lambda _progress: False)),
         ),
         CANCELS,
+        quiet=True,
+        sagas=("pivot", "tail"),
     ),
     Mutation(
         "a publication uses the epoch of the one before",
