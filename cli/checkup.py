@@ -12,9 +12,11 @@ from headway.agents.client import Client
 from headway.agents.connection import Connection, connect
 from headway.agents.errors import HeadwayError, Unavailable
 from headway.agents.isolation import serves
+from headway.agents.limit_views import BreakerView
 from headway.agents.views import AgentView
 from headway.cli import copies
 from headway.cli.addresses import Addresses
+from headway.cli.delivering import delivery
 from headway.cli.findings import Finding, clock, note, ok, wrong
 from headway.coordinator import streams
 from headway.coordinator.errors import BusUnavailable
@@ -167,11 +169,24 @@ async def _coordinators(connection: Connection) -> list[Finding]:
     return [
         ok("coordinator", f"headway {health.version} answers"),
         clock("the coordinator", asked_at, health.now.timestamp(), answered_at),
-        *(_absent(agent) for agent in agents if agent.queued and not agent.instances),
+        *(_absent(agent) for agent in agents if _wanted(agent) and not agent.instances),
+        *(_withheld(agent.breaker) for agent in agents if agent.breaker is not None),
         *(one for found in consumers for one in found),
     ]
 
 
 def _absent(agent: AgentView) -> Finding:
-    found = f"is not there, and {agent.queued} commands wait for it"
+    found = f"is not there, and {_wanted(agent)} commands wait for it"
     return note(f"agent {agent.agent}", found, "start it: `headway agent MODULE:NAME`")
+
+
+def _wanted(agent: AgentView) -> int:
+    """Commands that wait for it, in the stream or before it."""
+    return agent.queued + agent.waiting
+
+
+def _withheld(breaker: BreakerView) -> Finding:
+    remedy = f"once it is well again: `headway agents resume {breaker.agent}`"
+    if breaker.state != "paused":
+        remedy = "look into its failures; it is probed by itself, each time after a longer pause"
+    return note(f"agent {breaker.agent}", delivery(breaker), remedy)

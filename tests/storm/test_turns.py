@@ -97,6 +97,19 @@ async def test_questions_for_one_command_at_the_same_time_take_one_turn_each_del
     assert 900 <= waits[-1].ms <= 1_000
 
 
+async def test_a_clock_of_postgresql_that_is_put_back_keeps_nobody_waiting(store):
+    await store.fetch("set_limit", "agent", "shop", 1.0, 1, None, "ada")
+    first, second = await tasks_in(store, 2)
+    turns = await turns_of(store)
+    await turns.take("shop", ask(first), recovery=False)
+    async with store._service._connection() as connection:
+        hour_us = 3_600_000_000
+        await connection.raw.execute(
+            f"UPDATE headway.buckets SET full_us = full_us + {hour_us}, said_us = said_us + {hour_us}"
+        )
+    assert (await turns.take("shop", ask(second), recovery=False)).ms <= 1_000
+
+
 async def test_a_command_whose_successor_waits_is_refused(store):
     await store.fetch("set_limit", "agent", "shop", 1.0, 1, None, "ada")
     [task] = await tasks_in(store, 1)
