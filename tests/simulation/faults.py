@@ -46,7 +46,7 @@ class Faults:
     store_answer_lost: float = 0.02  # a statement that was carried out
     store_slow: float = 0.02  # a statement, by up to some seconds
     handler_fails: float = 0.15
-    handler_rejects: float = 0.1
+    handler_rejects: float = 0.15
     handler_retries: float = 0.02
     handler_hangs: float = 0.03
     handler_slow: float = 0.1

@@ -80,7 +80,7 @@ async def hand_in(process: Process, desk: Desk) -> None:
                 continue
             await asyncio.sleep(max(0.0, at - world.timeline.now))
             task = new_task_id()
-            order: dict[str, Any] = {"n": 1}
+            order: dict[str, Any] = {"n": process.rng.randrange(4)}
             if process.rng.random() < LARGE_SHARE:
                 order["large"] = "x" * LARGE_BYTES
             if process.rng.random() < 0.25:
@@ -139,8 +139,9 @@ async def _look_after(
     if chance.hit("people", f"cancel.{task}"):
         await client.cancel(task, "no longer wanted", by="somebody")
     if row.saga == "waits":
+        decide = client.reject if rng.random() < 0.1 else client.approve
         if rng.random() < 0.5:
-            await client.approve(task, "ok", by="somebody")
+            await decide(task, "ok", by="somebody")
         await client.signal(task, "news", id=f"{task}", payload={"n": 2})
     if row.status not in ("parked", "failed_to_compensate") or rng.random() > 0.3:
         return

@@ -7,8 +7,8 @@ from headway.sagas import Definition, Retry, Saga, Timeouts
 QUICK = Retry(initial_interval=0.2, maximum_interval=1.0, maximum_attempts=3)
 TWICE = Retry(initial_interval=0.5, maximum_interval=1.0, maximum_attempts=2)
 ENDLESS = Retry(initial_interval=0.2, maximum_interval=2.0, maximum_attempts=0)
-ATTEMPT = Timeouts(start_to_close=6.0)
-WATCHED = Timeouts(start_to_close=8.0, heartbeat=3.0)
+ATTEMPT = Timeouts(start_to_close=2.5)
+WATCHED = Timeouts(start_to_close=6.0, heartbeat=1.5)
 ACTIONS = {"@": "errand", "#": "tally", "+": "lead"}
 AGENTS = ("bank", "shop", "ware")
 
@@ -31,7 +31,7 @@ def _built(name: str, *described: str, retry: Retry = QUICK) -> Definition:
             after=after.split(),
             pivot="!" in kinds,
             read_only="?" in kinds,
-            retry=ENDLESS if ">" in kinds else retry,
+            retry=retry if retry is TWICE or ">" not in kinds else ENDLESS,
             compensation_retry=QUICK,
             timeouts=WATCHED if "~" in kinds else ATTEMPT,
         )
@@ -51,6 +51,19 @@ def _waiting() -> Definition:
     return saga.define()
 
 
+def _choosing() -> Definition:
+    """Steps that are done, skipped, or of which nobody can tell, by the number in the order."""
+    saga = Saga("chooses")
+    saga.step("a", "shop.act", compensate="shop.undo", retry=QUICK, timeouts=ATTEMPT)
+    for name, condition in (("b", "input.n > 1"), ("c", "input.n != 2"), ("d", "10 / input.n > 1")):
+        saga.step(
+            name, "bank.act", compensate="bank.undo", after="a", retry=TWICE, timeouts=ATTEMPT,
+            when=condition,
+        )  # fmt: skip
+    saga.step("e", "ware.act", compensate="ware.undo", after=("b", "c"), timeouts=ATTEMPT)
+    return saga.define()
+
+
 def _parent() -> Definition:
     saga = Saga("parent")
     saga.step("a", "shop.act", compensate="shop.undo", retry=QUICK, timeouts=ATTEMPT)
@@ -67,13 +80,14 @@ SHAPES: dict[str, Definition] = {
         _built("fan", "a", "b < a", "c < a", "d < a"),
         _built("diamond", "a", "b ~ < a", "c < a", "d < b c"),
         _built("pivot", "a", "p ! < a", "z > < p"),
-        _built("tail", "a", "p ! < a", "x > < p", "y > < p", "z > < x y"),
+        _built("tail", "a", "p ! < a", "x > < p", "y > < p", "z > < x y", retry=TWICE),
         _built("looks", "l ?", "a < l", "m ? < a", "b < m"),
         _built("roots", "a", "b", "c < a b", retry=TWICE),
         _built("errands", "e @", "f @ < e", "a < f"),
         _built("tallies", "a #", "b #", "c # < a b"),
         _built("leads", "a", "h + < a", "c < h"),
         _waiting(),
+        _choosing(),
         _parent(),
     )
 }
