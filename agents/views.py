@@ -146,6 +146,7 @@ class TaskView(_Model):
     updated_at: datetime
     due_at: datetime | None = None
     attributes: dict[str, str] = Field(default_factory=dict)
+    priority: Priority = PRIORITY
     steps: list[StepView] = Field(default_factory=list)
     actions: list[str] = Field(default_factory=list)
 

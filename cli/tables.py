@@ -20,6 +20,7 @@ from headway.agents.limit_views import BreakerView
 from headway.agents.manifest import Manifest
 from headway.agents.views import (
     PARKED,
+    PRIORITY,
     AgentList,
     History,
     HistoryEntry,
@@ -62,6 +63,8 @@ def task(view: TaskView) -> RenderableType:
         parts.append(labelled("payloads", "encrypted"))
     if view.owner:
         parts.append(labelled("owner", view.owner))
+    if view.priority != PRIORITY:
+        parts.append(labelled("priority", str(view.priority)))
     if view.attributes:
         named = ", ".join(f"{key}={value}" for key, value in sorted(view.attributes.items()))
         parts.append(labelled("attributes", named))

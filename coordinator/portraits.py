@@ -42,6 +42,7 @@ def task_view(loaded: Loaded, present: Container[str]) -> views.TaskView:
         updated_at=loaded.updated_at,
         due_at=loaded.due_at,
         attributes=loaded.attributes,
+        priority=loaded.priority,
         steps=[
             _step_view(loaded.id, definition.steps[name], state, present)
             for name, state in task.steps.items()

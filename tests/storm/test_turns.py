@@ -105,7 +105,7 @@ async def test_a_clock_of_postgresql_that_is_put_back_keeps_nobody_waiting(store
     async with store._service._connection() as connection:
         hour_us = 3_600_000_000
         await connection.raw.execute(
-            f"UPDATE headway.buckets SET full_us = full_us + {hour_us}, said_us = said_us + {hour_us}"
+            "UPDATE headway.buckets SET full_us = full_us + $1, said_us = said_us + $1", hour_us
         )
     assert (await turns.take("shop", ask(second), recovery=False)).ms <= 1_000
 
