@@ -18,9 +18,10 @@ from datetime import datetime
 from typing import Any
 
 from headway.coordinator.caller import Caller
-from headway.coordinator.errors import Refusal
+from headway.coordinator.errors import Refusal, StoreUnavailable
 
 KNOWN_FOR_S = 0.5  # how long what was read counts: a revocation holds everywhere after that
+AWAY_FOR_S = 0.2  # how long PostgreSQL is not asked again after it did not answer
 UNKNOWN_FOR_S = 0.05  # how long a token that was not there is not looked for again
 ID_BYTES = 6
 SECRET_BYTES = 32
@@ -74,6 +75,8 @@ class Tokens:
         self._good: dict[str, Token] = {}
         self._read_at = float("-inf")
         self._reading = asyncio.Lock()
+        self._away: StoreUnavailable | None = None
+        self._away_at = 0.0
 
     def can_tell(self, presented: str) -> bool:
         """Whether `caller` may be asked; otherwise `learn` first."""
@@ -87,7 +90,13 @@ class Tokens:
             if self.can_tell(presented):
                 return
             asked_at = time.monotonic()
-            rows = await self._fetch("tokens")
+            if self._away is not None and asked_at - self._away_at <= AWAY_FOR_S:
+                raise self._away  # of many that wait here, one finds out for all
+            try:
+                rows = await self._fetch("tokens")
+            except StoreUnavailable as error:
+                self._away, self._away_at = error, time.monotonic()
+                raise
             good = [token_of(row) for row in rows if row["revoked_at"] is None]
             self._good = {token.id: token for token in good}
             self._read_at = asked_at
