@@ -22,6 +22,7 @@ from headway.sagas.events import AttemptRepublished
 from headway.sagas.task import Phase, StepState
 from headway.sagas.transition import outstanding
 from simulation.downstream import Downstream
+from simulation.faults import LASTING
 from simulation.laws import Ended, Laws
 from simulation.process import Process
 from simulation.streams import Stored
@@ -84,6 +85,15 @@ class Carriage:
                 waits = (row.id, sent.step) in self._world.tables.admissions
                 if subject not in there and not waits:
                     yield subject, sent.attempt, sent.epoch
+
+    def at_rest(self) -> None:
+        """Where nothing went wrong but what agents do, nothing is taken over or published again."""
+        if not LASTING.issuperset(self._world.chance.count):
+            return
+        for task, history in self._world.tables.history.items():
+            for event in history:
+                if event.type in ("AttemptClaimed", "AttemptRepublished"):
+                    self._world.fail(f"{event.type} of {task}: taken over though nothing was lost")
 
     @property
     def _is_timely(self) -> bool:

@@ -22,7 +22,7 @@ SEEDS_MAX = 400  # after so many a mutation counts as not caught
 Make = Callable[[Any], Any]
 """Gives what is to stand in the place of what it is given."""
 Change = tuple[Any, str, Make]
-"""Of which object, which attribute, and what it becomes."""
+"""Of which object or table, which attribute or entry, and what it becomes."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,15 @@ def _needed(mutation: Mutation, outcome: Outcome) -> tuple[str, ...]:
 
 
 def _replaced(owner: Any, name: str, make: Make) -> AbstractContextManager[Any]:
-    return mock.patch.object(owner, name, make(getattr(owner, name)))
+    instead_of = make(current(owner, name))
+    if isinstance(owner, dict):
+        return mock.patch.dict(owner, {name: instead_of})
+    return mock.patch.object(owner, name, instead_of)
+
+
+def current(owner: Any, name: str) -> Any:
+    """What stands there now: of an object, or in a table."""
+    return owner[name] if isinstance(owner, dict) else getattr(owner, name)
 
 
 def instead(value: Any) -> Make:
@@ -171,6 +179,7 @@ __all__ = [
     "Catch",
     "Mutation",
     "caught",
+    "current",
     "instead",
     "law_of",
     "wrapped",

@@ -179,24 +179,7 @@ def _lose_last_event(original: Any, tables: Any, *columns: Any) -> Any:
 
 
 def _statement(name: str, mistake: Any) -> tuple[Any, str, Any]:
-    return _Statements, name, wrapped(mistake)
-
-
-class _Table(type):
-    """The simulated statements as attributes, so that one can be replaced for a while."""
-
-    def __getattr__(cls, name: str) -> Any:
-        return STATEMENTS[name]
-
-    def __setattr__(cls, name: str, value: Any) -> None:
-        STATEMENTS[name] = value
-
-    def __delattr__(cls, name: str) -> None:
-        """`mock` restores by setting."""
-
-
-class _Statements(metaclass=_Table):
-    pass
+    return STATEMENTS, name, wrapped(mistake)
 
 
 def _on(owner: Any, name: str, mistake: Any) -> tuple[Any, str, Any]:
@@ -209,19 +192,18 @@ COORDINATOR = (
     Mutation(
         "an event is acked before it is committed",
         (_on(Inlets, "_put_event", _ack_event_first),),
-        quick=True,
     ),
     Mutation(
         "a submission is acked before it is committed",
         (_on(Inlets, "_put_task", _ack_event_first),),
-        {"crash": 0.6, "store_down": 0.6},
+        {"crash": 0.6, "store_slow": 0.6},
         quiet=True,
     ),
     Mutation("commands are published before the commit", (_on(Engine, "_write", _publish_first),)),
     Mutation(
         "a submission is answered before the commit",
         (_on(Engine, "_write", _answer_first),),
-        {"crash": 0.6, "store_down": 0.6},
+        {"crash": 0.6, "store_slow": 0.6},
         quiet=True,
     ),
     Mutation(
@@ -260,12 +242,14 @@ COORDINATOR = (
     Mutation(
         "a running step that is withdrawn counts as never begun",
         (_on(Bus, "_removed_unbegun", _never_begun),),
-        {"people": 0.3},
+        {"people": 0.6, "handler_slow": 0.6},
+        quiet=True,
+        sagas=("linear", "fan"),
     ),
     Mutation(
         "the sweep takes every dispatch for lost",
         (_on(Topology, "outstanding", _nobody),),
-        {"lose": 0.1, "crash": 0.3, "handler_slow": 0.5},
+        {"lose_ack_of_store": 0.3, "handler_slow": 0.3},
         quiet=True,
     ),
     Mutation("the sweep takes no dispatch for lost", (_on(Topology, "outstanding", _all_there),)),
@@ -287,7 +271,12 @@ COORDINATOR = (
         {"broker_kill": 0.4},
         quiet=True,
     ),
-    Mutation("nothing is ever looked over, not at the start either", (_NO_LOOK_OVER,), CRASHES),
+    Mutation(
+        "nothing is ever looked over, not at the start either",
+        (_NO_LOOK_OVER,),
+        {"crash": 0.6},
+        quiet=True,
+    ),
     Mutation("no timer is ever due", (_statement("claim_due", lambda *_: []),)),
     Mutation(
         "a child gets another id each time",

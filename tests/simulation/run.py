@@ -150,6 +150,7 @@ class _Play:
         self._until(timeline.now + REST_S)
         if not world.wrong:
             self.laws.at_rest()
+            self.carriage.at_rest()
 
     def _until(self, when: float) -> None:
         timeline, wrong = self.world.timeline, self.world.wrong
