@@ -60,9 +60,11 @@ async def meta_leader_killed(site: Site, look: Look) -> Measured:
 async def _killed(site: Site, look: Look, node: str) -> Measured:
     struck_at = time.time()
     await site.cluster.kill(node)
-    went_on_s = await site.system.goes_on()
-    await look(node)
-    await site.cluster.start_node(node)
+    try:
+        went_on_s = await site.system.goes_on()
+        await look(node)
+    finally:
+        await site.cluster.start_node(node)
     await site.whole()
     return site.measured(went_on_s, struck_at)
 
@@ -98,10 +100,12 @@ async def store_deleted(site: Site, look: Look) -> Measured:
     node = await site.cluster.meta_leader()
     struck_at = time.time()
     await site.cluster.kill(node)
-    went_on_s = await site.system.goes_on()
-    await look(node)
-    site.cluster.delete_store(node)
-    await site.cluster.start_node(node)
+    try:
+        went_on_s = await site.system.goes_on()
+        await look(node)
+    finally:
+        site.cluster.delete_store(node)
+        await site.cluster.start_node(node)
     await site.system.goes_on()
     await site.whole()
     return site.measured(went_on_s, struck_at)
