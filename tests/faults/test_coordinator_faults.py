@@ -29,7 +29,7 @@ SHORT = ("--ack-wait", "0.6")  # for where the shipped one is not the point
     ("moment", "arguments", "bound_s"),
     [
         pytest.param("publish", (), ACK_WAIT_S, id="between commit and publish, as shipped"),
-        pytest.param("ack", SHORT, LOOKED_AFTER_S + 1, id="between publish and ack"),
+        pytest.param("ack", SHORT, LOOKED_AFTER_S + 2, id="between publish and ack"),
         pytest.param("announcement", SHORT, 2.0, id="between the last commit and its news"),
     ],
 )
@@ -141,9 +141,9 @@ async def test_one_coordinator_of_two_killed_under_load_delays_nobody_for_long(s
         killed_at = time.monotonic()
         statuses = await system.all_settled(count)
         measured(
-            "one coordinator of two killed under load, as shipped",
+            "one coordinator of two killed under load, all 400 tasks ended",
             time.monotonic() - killed_at,
-            5.0,
+            3.0,
         )
         assert peer.running
     assert statuses == {"succeeded": count}

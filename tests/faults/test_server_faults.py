@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 
 import orjson
@@ -13,6 +14,7 @@ from harness.shop import linear
 from headway.agents import Unavailable, connect
 from headway.agents.api import call
 from headway.agents.identity import new_task_id
+from headway.agents.subjects import api_subject
 
 pytestmark = pytest.mark.timed
 
@@ -45,8 +47,12 @@ async def submitted_under_way(system, count: int = COUNT, at_least: int = 20):
     return submitting
 
 
-async def goes_on(system, since: int) -> bool:
-    return len(system.downstream.calls()) > since
+async def goes_on(system, calls: int) -> bool:
+    return len(system.downstream.calls()) > calls
+
+
+def since(moment: float) -> float:
+    return time.monotonic() - moment
 
 
 async def test_jetstreams_store_deleted_while_500_tasks_are_open(system, measured):
@@ -98,15 +104,14 @@ async def test_nats_killed_and_restarted_under_load(system, measured, rng):
             submitting = asyncio.create_task(system.client.submit_many("linear", slow))
             await asyncio.sleep(rng.uniform(0.1, 0.3))  # the moment is what is random here
             await system.nats.kill()
-            killed_at = time.monotonic()
             await system.nats.start()
-            calls = len(system.downstream.calls())
-            await eventually(lambda: goes_on(system, calls + 16), 30)  # noqa: B023
-            measured(f"nats-server killed under load, {number}", time.monotonic() - killed_at, 2.0)
+            back_at, calls = time.monotonic(), len(system.downstream.calls())
+            await eventually(lambda: goes_on(system, calls + 8), 30)  # noqa: B023
+            measured(f"nats-server killed, {number}, from its return", since(back_at), 1.0)
             receipts = await submitting
             assert [r for r in receipts if isinstance(r, Exception)] == []
             await system.all_settled(number * each, 70)
-            measured("... and all open tasks ended", time.monotonic() - killed_at, 8.0)
+            measured("... and all open tasks ended", since(back_at), 8.0)
     assert system.downstream.effects() == {"done": 3 * each * kills}
 
 
@@ -132,15 +137,14 @@ async def test_postgresql_killed_and_restarted_under_load(own_system, postgres_s
         await registered(system.client, linear())
         submitting = await submitted_under_way(system)
         await postgres_server.kill()
-        killed_at = time.monotonic()
         await postgres_server.start()
-        calls = len(system.downstream.calls())
-        await eventually(lambda: goes_on(system, calls + 64), 30)
-        measured("PostgreSQL killed under load", time.monotonic() - killed_at, 5.0)
+        back_at, calls = time.monotonic(), len(system.downstream.calls())
+        await eventually(lambda: goes_on(system, calls + 8), 30)
+        measured("PostgreSQL killed under load, from its return", since(back_at), 1.0)
         receipts = await submitting
         assert [r for r in receipts if isinstance(r, Exception)] == []
         statuses = await system.all_settled(COUNT, 70)
-        measured("... and all 400 open tasks ended", time.monotonic() - killed_at, 15.0)
+        measured("... and all 400 open tasks ended", since(back_at), 15.0)
     assert statuses == expected()
     check_effects(system)
 
@@ -156,15 +160,14 @@ async def test_postgresql_away_for_longer_than_ack_wait(
         submitting = await submitted_under_way(system)
         await postgres_server.stop()
         with pytest.raises(Unavailable, match=r"(?i)connect|StoreUnavailable|OSError"):
-            await call(system.client.connection, "health", b"{}", 5.0)
+            await call(system.client.connection, api_subject("health"), b"{}", 5.0)
         async with client_of(system.nats.url) as other:
             published = await other.publish("linear", {"number": COUNT})
         await asyncio.sleep(4 * short_ack_wait)  # the very thing under test: time passes
         await postgres_server.start()
-        back_at = time.monotonic()
-        calls = len(system.downstream.calls())
-        await eventually(lambda: goes_on(system, calls + 64), 30)
-        measured("PostgreSQL away for long, from its return", time.monotonic() - back_at, 3.0)
+        back_at, calls = time.monotonic(), len(system.downstream.calls())
+        await eventually(lambda: goes_on(system, calls + 8), 30)
+        measured("PostgreSQL away for long, from its return", since(back_at), 1.0)
         receipts = await submitting
         assert [r for r in receipts if isinstance(r, Exception)] == []
         assert (await system.client.result(published, timeout=30)).status == "succeeded"
@@ -184,21 +187,21 @@ async def test_requests_while_postgresql_is_away_are_answered_at_once_and_do_not
 
         def submit(timeout_s):
             request = orjson.dumps({"saga": "one", "task": new_task_id()})
-            return call(system.client.connection, "submit", request, timeout_s)
+            return call(system.client.connection, api_subject("submit"), request, timeout_s)
 
         with pytest.raises(Unavailable):
-            await submit(0.5)  # by which it is noticed; committed on PostgreSQL's return
+            await submit(0.5)  # by which it is noticed
         asked_at = time.monotonic()
         answers = await asyncio.gather(*(submit(5) for _ in range(count)), return_exceptions=True)
         assert {type(answer) for answer in answers} == {Unavailable}
-        assert "PostgreSQL is away" in str(answers[0])
+        assert re.search("PostgreSQL is away|Connect call failed", str(answers[0]))
         assert time.monotonic() - asked_at < 2
         assert len(coordinator._intake) < count
         await postgres_server.start()
         async with system.working():
             receipt = await system.client.submit("one", {})
             assert (await system.client.result(receipt.task, timeout=20)).status == "succeeded"
-            await system.all_settled(2)
+            await system.all_settled(1)
 
 
 async def test_a_coordinator_process_outlives_both_servers_and_starts_before_them(
