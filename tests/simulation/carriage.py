@@ -87,8 +87,9 @@ class Carriage:
                     yield subject, sent.attempt, sent.epoch
 
     def at_rest(self) -> None:
-        """Where nothing went wrong but what agents do, nothing is taken over or published again."""
-        if not LASTING.issuperset(self._world.chance.count):
+        """Where nothing went wrong but what agents do, nothing is taken over or published again; a
+        command that something limits may be claimed all the same."""
+        if self._world.tables.limits or not LASTING.issuperset(self._world.chance.count):
             return
         for task, history in self._world.tables.history.items():
             for event in history:
