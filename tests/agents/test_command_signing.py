@@ -107,6 +107,7 @@ async def test_an_unsigned_command_is_taken_out_with_the_reason(
     await work(agent)
     honest = await standin.command("payments", "charge")
     await standin.event(honest, "completed")
+    await standin.all_acked()
     forged = encode(honest)
     await standin.publish(subject_of(honest), forged)
     await eventually(lambda: letters.reasons == [UNSIGNED] and letters.taken_out == [UNSIGNED])
