@@ -2,7 +2,7 @@
 
 nats-py keeps connecting, authentication, TLS, reconnecting and every message that is not ours.
 The layer replaces its parser and hands it bytes through its buffer, so it touches private
-attributes (`_ps`, `_sid`, `_server_info`, `_pending`, `_pending_data_size`, `_max_pending_size`,
+attributes (`_ps`, `_sid`, `_pending`, `_pending_data_size`, `_max_pending_size`,
 `_flush_queue`): nats-py is pinned, and the tests restart a server under this module.
 
 What always holds: whatever one turn of the loop publishes here leaves in one write, in order
@@ -52,12 +52,6 @@ class Link:
     @property
     def closed(self) -> bool:
         return bool(self._nc.is_closed)
-
-    @property
-    def server(self) -> str:
-        """The id of the nats-server that we are, or were last, connected to; each start makes a new
-        one."""
-        return str(self._nc._server_info.get("server_id", ""))
 
     def new_inbox(self) -> str:
         """A fresh subject that only this connection's user may listen on."""

@@ -55,6 +55,12 @@ class Wire(Link):
         self._store_timer: asyncio.TimerHandle | None = None
         self.again = Again()
 
+    @property
+    def server(self) -> str:
+        """The id of the nats-server that we are, or were last, connected to; each start makes a new
+        one."""
+        return str(self._nc._server_info.get("server_id", ""))
+
     async def start(self) -> None:
         """Open the inbox for PubAcks, and hear of coordinators; once, when `nc` is connected."""
         self._store_inbox = f"{self.new_inbox()}."
