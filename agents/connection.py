@@ -11,7 +11,7 @@ from urllib.parse import ParseResult, SplitResult, unquote, urlsplit
 
 import nats.errors
 from headway.agents.credentials import Credentials
-from headway.agents.errors import Unavailable
+from headway.agents.errors import InvalidInput, Unavailable
 from headway.agents.nkeys import UserKey
 from headway.agents.transport import Tls, tls_of
 from headway.agents.wire import Wire
@@ -26,6 +26,14 @@ PINGS_OUTSTANDING_MAX = 2
 PENDING_MAX_BYTES = 32 * 1024 * 1024  # kept for the server while it is away
 COMPLAINT_INTERVAL_S = 5.0
 COMPLAINTS_KEPT = 100
+
+_ENDLESS: dict[str, Any] = {  # nats-py's options: a connection heals itself until it is closed
+    "max_reconnect_attempts": -1,
+    "reconnect_time_wait": RECONNECT_WAIT_S,
+    "ping_interval": PING_INTERVAL_S,
+    "max_outstanding_pings": PINGS_OUTSTANDING_MAX,
+    "pending_size": PENDING_MAX_BYTES,
+}
 
 _log = logging.getLogger("headway.agents.connection")
 
@@ -134,6 +142,8 @@ async def connect(
     otherwise it raises Unavailable after `timeout` seconds. InvalidInput: not such a URL.
     """
     servers = [_split(part) for part in url.split(",") if part.strip()]
+    if not servers:
+        raise InvalidInput("the NATS URL is empty")
     tls = tls_of(servers[0])
     nc = _Client(tls, None if credentials is None else credentials.key)
     if credentials is not None:
@@ -145,18 +155,13 @@ async def connect(
         servers=[_without_credentials(server) for server in servers],
         name=name,
         inbox_prefix=inbox_prefix,
-        max_reconnect_attempts=-1,
-        reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # seconds, any number
-        ping_interval=PING_INTERVAL_S,
-        max_outstanding_pings=PINGS_OUTSTANDING_MAX,
-        pending_size=PENDING_MAX_BYTES,
         error_cb=complaints.complain,
         disconnected_cb=wire.disconnected,
         reconnected_cb=wire.reconnected,
         reconnect_to_server_handler=course.choose,
-        tls=tls.context,
-        tls_handshake_first=tls.handshake_first,
-        **(_credentials(servers) if credentials is None else nc.proof),
+        **_ENDLESS,
+        **nc.protection,
+        **(_credentials(servers) if credentials is None else {}),
     )
     try:
         await asyncio.wait_for(connecting, None if wait else timeout)
@@ -196,7 +201,11 @@ class _Client(Client):
         super().__init__()
         self._wants_tls = tls.context is not None and not tls.handshake_first
         self._public_nkey = None if key is None else key.public
-        self.proof: dict[str, Any] = {} if key is None else {"signature_cb": key.sign}
+        self.protection: dict[str, Any] = {  # for `connect`
+            "tls": tls.context,
+            "tls_handshake_first": tls.handshake_first,
+            "signature_cb": None if key is None else key.sign,
+        }
 
     def _connect_command(self) -> bytes:
         """What is said first, and the first that is secret."""
