@@ -2,8 +2,8 @@
 
 - An answer is acked only when it has counted: its attempt is no longer outstanding, and what
   succeeded is in the history.
-- Nothing is begun that is no longer wanted: a handler is called for an attempt that is outstanding,
-  or was a moment ago; and nothing is published again that is there.
+- Nothing is begun that is not wanted: a handler is called once for each epoch of an attempt that is
+  outstanding, or was a moment ago; and nothing is published again that is there.
 - No dispatch stays lost: once nothing goes wrong any more, what is outstanding is soon in the
   stream, or answered; long before the last net, which looks every 30 s.
 """
@@ -29,7 +29,7 @@ from simulation.streams import Stored
 from simulation.world import World
 
 LOST_MAX_S = 15.0  # twice `ack_wait`, and some
-STALE_MAX_S = 1.5  # what was on its way when its attempt ended is begun no later
+STALE_MAX_S = 8.0  # a worker that waits for a PubAck begins so late what has ended meanwhile
 
 UNTIMELY = frozenset(
     {
@@ -51,6 +51,7 @@ class Carriage:
         self._laws = laws
         self._lost_since: dict[tuple[str, int, int], float] = {}
         self._ended_at: dict[tuple[UUID, str, Phase, int], float] = {}
+        self._begun: dict[tuple[object, ...], None] = {}
         world.broker.on_acked = self._on_acked
         laws.on_event = self._on_event
         downstream.on_begin = self._on_begin
@@ -116,10 +117,16 @@ class Carriage:
         sought = Sought("", event.phase, event.attempt)
         return stored is not None and sought.is_in(stored.body)
 
-    def _on_begin(self, task: UUID, step: str, phase: str, attempt: int) -> None:
+    def _on_begin(self, task: UUID, step: str, phase: str, attempt: int, epoch: int) -> None:
+        if not self._is_timely:
+            return
+        this = task, step, phase, attempt, epoch
+        if this in self._begun:
+            self._world.fail(f"attempt {attempt} ({epoch}) of {step} ({task}) is begun again")
+        self._begun[this] = None
         ended_at = self._ended_at.get((task, step, Phase(phase), attempt))
         now = self._world.timeline.now
-        if ended_at is not None and self._is_timely and now - ended_at > STALE_MAX_S:
+        if ended_at is not None and now - ended_at > STALE_MAX_S:
             late = f"{now - ended_at:.1f} s after its end"
             self._world.fail(f"attempt {attempt} of {step} ({task}) is begun {late}")
 

@@ -44,7 +44,7 @@ def agent_of(name: str, process: Process, downstream: Downstream) -> Agent:
     chance = process.world.chance
 
     async def misbehave(ctx: Context, *, may_reject: bool) -> None:
-        downstream.on_begin(ctx.task, ctx.step, ctx.phase, ctx.attempt)
+        downstream.on_begin(ctx.task, ctx.step, ctx.phase, ctx.attempt, ctx.epoch)
         place = f"{name}.{ctx.step}"
         await asyncio.sleep(WORK_MAX_S * process.rng.random() ** 2)
         if chance.hit("handler_fails", place):

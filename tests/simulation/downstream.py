@@ -36,7 +36,7 @@ class Row:
 class Downstream:
     def __init__(self, world: World) -> None:
         self.rows: dict[UUID, Row] = {}
-        self.on_begin: Callable[[UUID, str, str, int], None] = lambda *_begun: None
+        self.on_begin: Callable[[UUID, str, str, int, int], None] = lambda *_begun: None
         self.on_effect: Callable[[Row, str], None] = lambda _row, _what: None
         self.tools: dict[str, int] = {}  # invocations of unprotected tools that took effect
         self._world = world
