@@ -570,3 +570,28 @@ async def test_what_is_done_leaves_nothing_for_the_garbage_collector(
     finally:
         gc.enable()
     assert after == before
+
+
+async def test_a_hint_that_the_server_was_made_to_send_stops_no_handler(
+    standin: StandIn, work: Work, agent: Agent
+) -> None:
+    """As an answer to somebody's direct get, wanted on this subject, would come."""
+    began = asyncio.Event()
+
+    @agent.action("charge")
+    async def charge(ctx: Context) -> str:
+        began.set()
+        try:
+            await asyncio.wait_for(ctx.wait_cancelled(), 0.3)
+        except TimeoutError:
+            return "went on"
+        return "stopped"
+
+    await work(agent)
+    command = await standin.command("payments", "charge")
+    await began.wait()
+    hint = stop_subject("payments", command.task, "pay")
+    await standin.connection.nc.publish(hint, b"1", headers={"Nats-Stream": "HW_PAYLOADS"})
+    event = await standin.event(command, "completed")
+    assert event.data is not None
+    assert event.data.result == "went on"
