@@ -65,6 +65,8 @@ def agent_of(name: str, process: Process, downstream: Downstream) -> Agent:
     async def act(ctx: Context, order: Any) -> Any:
         await misbehave(ctx, may_reject=True)
         await downstream.do(process, ctx.operation_id, ctx.task, ctx.step)
+        if chance.hit("handler_hangs", f"{name}.{ctx.step}.done"):
+            await asyncio.sleep(HANG_S)
         if chance.hit("handler_answer_lost", f"{name}.{ctx.step}"):
             raise Broken("after its effect")
         return {"step": ctx.step}

@@ -161,6 +161,7 @@ _LAWS: tuple[tuple[str, str], ...] = (
     ("is not undone with", "6: children go with their parents"),
     ("not at rest", "7: all comes to rest"),
     ("stays lost", "7: no dispatch stays lost"),
+    ("taken over though", "7: nothing is taken over without need"),
     ("is begun", "4: nothing is begun that is not wanted"),
     ("published again though", "4: nothing is published again that is there"),
     ("logged by", "no error is logged"),

@@ -196,15 +196,13 @@ COORDINATOR = (
     Mutation(
         "a submission is acked before it is committed",
         (_on(Inlets, "_put_task", _ack_event_first),),
-        {"crash": 0.6, "store_slow": 0.6},
-        quiet=True,
+        CRASHES | {"store_down": 0.2},
     ),
     Mutation("commands are published before the commit", (_on(Engine, "_write", _publish_first),)),
     Mutation(
         "a submission is answered before the commit",
         (_on(Engine, "_write", _answer_first),),
-        {"crash": 0.6, "store_slow": 0.6},
-        quiet=True,
+        CRASHES | {"store_down": 0.2},
     ),
     Mutation(
         "an item that lost its race is dropped as if it were done",
@@ -249,7 +247,7 @@ COORDINATOR = (
     Mutation(
         "the sweep takes every dispatch for lost",
         (_on(Topology, "outstanding", _nobody),),
-        {"lose_ack_of_store": 0.3, "handler_slow": 0.3},
+        {"lose_ack_of_store": 0.5},
         quiet=True,
     ),
     Mutation("the sweep takes no dispatch for lost", (_on(Topology, "outstanding", _all_there),)),
