@@ -35,6 +35,7 @@ from headway.sagas.transition import outstanding
 _LOG = logging.getLogger(__name__)
 
 INTERVAL_S = 0.05
+INTERVAL_MAX_S = 0.25  # where a look takes long; well within what is admitted ahead
 TURN_MS = 1_000  # a coordinator that admits and dies is followed by another after so long
 CANDIDATES_MAX = 64  # of each agent and lane, in one round
 ADMITTED_MAX = 256  # at once
@@ -92,7 +93,8 @@ class AdmissionLoop:
                 await self._admit(turn[0]["now_us"])
                 await self._compare_now_and_then()
         took_s = time.monotonic() - began
-        await self._pause(max(INTERVAL_S if self._declared.active else REFRESH_S, 4 * took_s))
+        busy = min(max(INTERVAL_S, took_s), INTERVAL_MAX_S)
+        await self._pause(busy if self._declared.active else REFRESH_S)
 
     def _say_paced(self) -> None:
         """Tell the workers of agents that something limits to ask for their turns."""

@@ -190,8 +190,10 @@ def _named(commands: Sequence[str]) -> list[tuple[UUID, str, str]]:
 
 
 def columns(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:
-    """Rows as a statement's arrays."""
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * width
+    """Rows as a statement's arrays, in one order for all, so that two statements do not each wait
+    for rows that the other has."""
+    ordered = sorted(rows, key=lambda row: row[:2])
+    return [list(column) for column in zip(*ordered, strict=True)] if rows else [[]] * width
 
 
 def _ended(decision: Decision) -> Iterator[Ended]:

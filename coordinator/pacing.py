@@ -24,7 +24,7 @@ from uuid import UUID
 
 from headway.coordinator.limits import SECOND_US, Limit, Limits, agent_place
 
-LEAD_US = SECOND_US // 2
+LEAD_US = SECOND_US
 TURN_KEPT_US = SECOND_US // 2  # a turn that was not taken so long after its time is lost
 
 

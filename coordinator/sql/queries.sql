@@ -119,11 +119,21 @@ WHERE t.id = due.id
 RETURNING t.id;
 
 -- name: postpone
--- Put off the timers of tasks that have not changed since they were read.
+-- Put off the timers of tasks that have not changed since they were read. Rows are locked in id
+-- order, as commits lock them.
+WITH locked AS (
+    SELECT t.id, p.due
+    FROM unnest($1::uuid[], $2::integer[], $3::bigint[]) AS p (id, version, due)
+    JOIN headway.tasks AS t ON t.id = p.id AND t.version = p.version
+    WHERE t.due_at IS NOT NULL
+    ORDER BY t.id
+    FOR UPDATE OF t
+)
+
 UPDATE headway.tasks AS t
-SET due_at = to_timestamp(p.due / 1000.0)
-FROM unnest($1::uuid[], $2::integer[], $3::bigint[]) AS p (id, version, due)
-WHERE t.id = p.id AND t.version = p.version AND t.due_at IS NOT NULL;
+SET due_at = to_timestamp(l.due / 1000.0)
+FROM locked AS l
+WHERE t.id = l.id;
 
 -- name: open_tasks
 -- Tasks that wait for something, due before $3 (ms; null: all of them), after id $1, in id order.
