@@ -31,7 +31,7 @@ def test_each_quick_mistake_is_caught_and_the_same_run_without_it_is_sound():
     )
     rows = [line for line in found.stdout.splitlines() if line.startswith("| ")][1:]
     assert len(rows) == len(quick) >= 5, found.stdout + found.stderr
-    assert "not caught" not in found.stdout
+    assert "**not caught**" not in found.stdout
     assert "fails without it" not in found.stdout
     assert found.returncode == 0
 
