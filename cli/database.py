@@ -21,6 +21,7 @@ TAKES_NO_WRITES = (
     "promote it (`SELECT pg_promote()`) if the primary is gone for good; else start the primary, "
     "and name both in --postgres-url: postgresql://…@host1,host2/…"
 )
+NO_STANDBY = "start a standby, or reset synchronous_standby_names: no commit returns till then"
 READ_ONLY = "set it right there: ALTER SYSTEM RESET default_transaction_read_only, and reload"
 
 _ERRORS = (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError)
@@ -121,9 +122,10 @@ async def _standbys(connection: asyncpg.Connection[asyncpg.Record]) -> list[Find
     if not rows:
         if not await connection.fetchval("SHOW synchronous_standby_names"):
             return []
-        remedy = "start a standby, or reset synchronous_standby_names: no commit returns till then"
         return [
-            wrong("replication", "a standby must confirm each commit, and none is there", remedy)
+            wrong(
+                "replication", "a standby must confirm each commit, and none is there", NO_STANDBY
+            )
         ]
     found = ", ".join(f"{row['name']} {row['state']} ({row['sync_state']})" for row in rows)
     if any(row["sync_state"] in ("sync", "quorum") for row in rows):
