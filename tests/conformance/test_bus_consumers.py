@@ -262,6 +262,11 @@ async def what_a_closed_connection_had_asked_for_goes_to_others(site: Site) -> N
     gone.ask(10)
     await gone.bench.wire.flush()
     await gone.bench.connection.close()
+
+    async def is_forgotten() -> bool:
+        return not (await bench.info())["num_waiting"]
+
+    await soon(is_forgotten, "the end of the pull")
     puller = await bench.puller()
     puller.ask(2)
     await bench.stored("a", "b")

@@ -22,7 +22,9 @@ ORDERED = {
     *("changes_of_collection", "audit", "audit_of_task", "tokens"),
 }
 NUMBERED = {"await_approval", "issue_token"}  # answer with an id of which only the order counts
-NOT_SIMULATED: dict[str, str] = {}
+NOT_SIMULATED = dict.fromkeys(
+    ("grants", "grant_key", "revoke_keys"), "users of nats-server: the simulated one lets all in"
+)
 """Statements that no simulated process runs, each with the reason."""
 
 

@@ -49,7 +49,7 @@ class Listeners:
     def of(self, subject: str) -> list[tuple[Line, int, str]]:
         """Each subscription: its line, its number there, and its queue group."""
         found = list(self._literal.get(subject, {}).values())
-        for place in (_beginning(subject), ""):
+        for place in dict.fromkeys((_beginning(subject), "")):
             for line, sid, queue, pattern in self._wild.get(place, {}).values():
                 if matches(pattern, subject):
                     found.append((line, sid, queue))
