@@ -117,7 +117,7 @@ AGENTS = (
     Mutation(
         "a command that may have been run is run without a claim",
         ((Repeats, "may_be", instead(lambda *_: False)),),
-        {"lose": 0.1},
+        {"lose": 0.35},
         quiet=True,
     ),
     Mutation(

@@ -233,7 +233,7 @@ COORDINATOR = (
     Mutation(
         "every claim is granted",
         (_on(TaskOperations, "claim", _grant_any),),
-        {"lose": 0.1},
+        {"lose": 0.35},
         quiet=True,
     ),
     Mutation("an older command on a subject is left there", (_on(Bus, "_replace", _leave_older),)),

@@ -27,9 +27,9 @@ CANCELS = {"people": 0.4}
 
 
 def _timeout_is_failure(original: Any, progress: Any, name: str, ending: Any) -> Any:
-    if ending.error_type.startswith("Timeout."):
-        ending = replace(ending, no_effect=True)
-    return original(progress, name, ending)
+    status, retry_at = original(progress, name, ending)
+    timeout = ending.error_type.startswith("Timeout.")
+    return StepStatus.FAILED if timeout and status is StepStatus.UNKNOWN else status, retry_at
 
 
 def _failure_leaves_nothing(original: Any, progress: Any, name: str, ending: Any) -> Any:
