@@ -8,6 +8,7 @@ busy one) is not used, but asked for again.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from uuid import UUID
 
@@ -21,7 +22,8 @@ from headway.agents.views import ClaimReply, ClaimRequest
 from pydantic import ValidationError
 
 CLAIM_TIMEOUT_S = 2.0
-LATE_MAX_S = 0.5  # after its turn an attempt may begin; later, it asks for another one
+LATE_MAX_S = 0.15  # after its turn an attempt may begin; later, it asks for another one
+TURNS_MAX = 8  # where answers always take longer than that, it begins all the same
 
 
 async def claim(
@@ -59,12 +61,14 @@ async def claim(
             raise Unavailable(f"not an answer to a claim: {describe(error)}") from error
 
     what = f"claim of {command.id}"
-    while True:
+    for left in itertools.count(TURNS_MAX, -1):
         asked_at = time.monotonic()
         reply = await patiently(once, what, pause=connection.wire.again.pause)
         wait_s = (reply.start_in_ms or reply.again_in_ms) / 1_000
         if wait_s:
             await asyncio.sleep(wait_s)
         late_s = time.monotonic() - asked_at - wait_s
-        if not reply.granted or not (reply.again_in_ms or (reply.paced and late_s > LATE_MAX_S)):
-            return reply
+        too_late = reply.paced and late_s > LATE_MAX_S and left > 0
+        if not reply.granted or not (reply.again_in_ms or too_late):
+            break
+    return reply

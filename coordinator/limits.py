@@ -18,11 +18,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from headway.agents.claims import LATE_MAX_S
 from headway.agents.limit_views import rate_text
 
 ScopeName = Literal["agent", "saga", "key"]
 
-START_SLACK_S = 0.1  # attempts may begin so much later than their turn, and bunch up
 BURST_DEFAULT_S = 0.2  # of the rate, where no burst is declared
 SECOND_US = 1_000_000
 
@@ -57,7 +57,7 @@ class Limit(NamedTuple):
         the worker may bunch up."""
         if self.rate is None:
             return 0
-        burst = max(1, self.burst - math.ceil(self.rate * START_SLACK_S))
+        burst = max(1, self.burst - math.ceil(self.rate * LATE_MAX_S))
         return (burst - 1) * self.interval_us
 
     def __str__(self) -> str:

@@ -11,8 +11,9 @@ at a time than the declared concurrency.
 A *turn* lets an attempt begin, be it the first, a retry or one that is taken over: all pass one
 token bucket (generic cell rate algorithm) of each place that limits them.
 
-Always holds: in any W seconds at most rate * W + burst turns of a place; a place that has no room
-holds back what belongs to it and nothing else; asked for again, a turn is the same.
+Always holds: in any W seconds at most rate * W + burst turns of a place are taken; a place that has
+no room holds back what belongs to it and nothing else; asked for again, a turn is the same, unless
+its time has gone by: then it was not taken, and another one is given for it.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from headway.agents.claims import LATE_MAX_S
 from headway.coordinator.limits import SECOND_US, Limit, Limits, agent_place
 
 LEAD_US = SECOND_US
-TURN_KEPT_US = SECOND_US // 2  # a turn that was not taken so long after its time is lost
+TURN_KEPT_US = round(LATE_MAX_S * SECOND_US)  # after its time; then a turn is lost
+
+GIVEN_BACK_US = 5 * SECOND_US  # so long after its time, nobody can tell any more who took it
 
 
 class Candidate(NamedTuple):
@@ -196,6 +200,9 @@ def turn(
             if limit.rate is None:
                 levels[place] = levels.get(place, 0) + 1  # so that two cannot count at once
     rated = {place: limit for place, limit in limiting.items() if limit.rate is not None}
+    if standing.asked == ask.asked and standing.turn_us + GIVEN_BACK_US >= now_us:
+        for place, limit in rated.items():  # the turn that was slept through is given back
+            levels[place] = levels.get(place, 0) - limit.interval_us
     at = now_us
     for place, limit in rated.items():
         at = max(at, levels.get(place, 0) - limit.tolerance_us)

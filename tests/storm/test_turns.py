@@ -87,14 +87,15 @@ async def test_a_question_whose_answer_was_lost_gets_the_same_turn_from_any_coor
 
 async def test_questions_for_one_command_at_the_same_time_take_one_turn_each_delivery(store):
     await store.fetch("set_limit", "agent", "shop", 1.0, 1, None, "ada")
-    [task] = await tasks_in(store, 1)
+    before, task = await tasks_in(store, 2)
     turns = await turns_of(store)
+    await turns.take("shop", ask(before), recovery=False)
     waits = await asyncio.gather(
         *(turns.take("shop", ask(task), recovery=False) for _ in range(5)),
         turns.take("shop", ask(task, "0/2/v"), recovery=True),
     )
-    assert sum(wait.ms == 0 for wait in waits) == 5
-    assert 900 <= waits[-1].ms <= 1_000
+    assert all(wait.ms <= 1_000 for wait in waits[:5])
+    assert 1_000 < waits[-1].ms <= 2_000
 
 
 async def test_a_clock_of_postgresql_that_is_put_back_keeps_nobody_waiting(store):
@@ -133,8 +134,8 @@ async def test_a_few_recoveries_wait_for_nothing_and_many_are_spread(store):
     turns = Turns(store, declared, lambda: now, random.Random(1))
     waits = [await turns.take("shop", ask(UUID(int=n)), recovery=True) for n in range(1_000)]
     free = sum(wait.ms == 0 for wait in waits)
-    assert RECOVERIES_AT_ONCE * 0.7 <= free <= RECOVERIES_AT_ONCE
-    ideal_ms = (1_000 - RECOVERIES_AT_ONCE) / RECOVERIES_PER_S * 1_000
-    assert ideal_ms <= max(wait.ms for wait in waits) <= ideal_ms * (1.1 + RECOVERY_JITTER)
+    assert RECOVERIES_AT_ONCE * 0.6 <= free <= RECOVERIES_AT_ONCE
+    ideal_ms = (1_000 - free) / RECOVERIES_PER_S * 1_000
+    assert 0.95 * ideal_ms <= max(wait.ms for wait in waits) <= ideal_ms * (1.1 + RECOVERY_JITTER)
     assert (await turns.take("other", ask(UUID(int=1)), recovery=True)).ms == 0
     assert (await turns.take("shop", ask(UUID(int=1)), recovery=False)).ms == 0
