@@ -88,7 +88,7 @@ AGENTS = (
     Mutation(
         "a command is acked before its event is stored",
         ((Settlement, "report", wrapped(_ack_before_the_event)),),
-        {"crash": 0.3},
+        {"lose": 0.04, "crash": 0.2},
         quiet=True,
     ),
     Mutation(
@@ -117,7 +117,7 @@ AGENTS = (
     Mutation(
         "a command that may have been run is run without a claim",
         ((Repeats, "may_be", instead(lambda *_: False)),),
-        {"lose": 0.35},
+        {"lose": 0.04},
         quiet=True,
     ),
     Mutation(

@@ -227,13 +227,13 @@ COORDINATOR = (
     Mutation(
         "a command whose PubAck is lost counts as stored",
         (_on(Engine, "_publish", _say_stored),),
-        {"lose": 0.05},
+        {"lose": 0.03},
         quiet=True,
     ),
     Mutation(
         "every claim is granted",
         (_on(TaskOperations, "claim", _grant_any),),
-        {"lose": 0.35},
+        {"lose": 0.04},
         quiet=True,
     ),
     Mutation("an older command on a subject is left there", (_on(Bus, "_replace", _leave_older),)),
