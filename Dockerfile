@@ -6,6 +6,7 @@ COPY sagas sagas
 COPY agents agents
 COPY coordinator coordinator
 COPY cli cli
+COPY drills drills
 COPY demo demo
 RUN python -m venv /opt/headway \
     && /opt/headway/bin/pip install --no-cache-dir -c constraints.txt '.[all]'
