@@ -22,7 +22,7 @@ from headway.agents.views import ClaimReply, ClaimRequest
 from pydantic import ValidationError
 
 CLAIM_TIMEOUT_S = 2.0
-LATE_MAX_S = 0.15  # after its turn an attempt may begin; later, it asks for another one
+LATE_MAX_S = 0.2  # after its turn an attempt may begin; later, it asks for another one
 TURNS_MAX = 8  # where answers always take longer than that, it begins all the same
 
 

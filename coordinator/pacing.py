@@ -11,9 +11,9 @@ at a time than the declared concurrency.
 A *turn* lets an attempt begin, be it the first, a retry or one that is taken over: all pass one
 token bucket (generic cell rate algorithm) of each place that limits them.
 
-Always holds: in any W seconds at most rate * W + burst turns of a place are taken; a place that has
-no room holds back what belongs to it and nothing else; asked for again, a turn is the same, unless
-its time has gone by: then it was not taken, and another one is given for it.
+Always holds: in any W seconds at most rate * W + burst turns of a place; a place that has no room
+holds back what belongs to it and nothing else; asked for again, a turn is the same. One that was
+slept through is lost: to give it back would crowd those that come after it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from headway.coordinator.limits import SECOND_US, Limit, Limits, agent_place
 
 LEAD_US = SECOND_US
 TURN_KEPT_US = round(LATE_MAX_S * SECOND_US)  # after its time; then a turn is lost
-
-GIVEN_BACK_US = 5 * SECOND_US  # so long after its time, nobody can tell any more who took it
 
 
 class Candidate(NamedTuple):
@@ -200,9 +198,6 @@ def turn(
             if limit.rate is None:
                 levels[place] = levels.get(place, 0) + 1  # so that two cannot count at once
     rated = {place: limit for place, limit in limiting.items() if limit.rate is not None}
-    if standing.asked == ask.asked and standing.turn_us + GIVEN_BACK_US >= now_us:
-        for place, limit in rated.items():  # the turn that was slept through is given back
-            levels[place] = levels.get(place, 0) - limit.interval_us
     at = now_us
     for place, limit in rated.items():
         at = max(at, levels.get(place, 0) - limit.tolerance_us)

@@ -118,14 +118,13 @@ def test_a_turn_asked_for_again_is_the_same_and_takes_nothing():
     assert levels == level
 
 
-def test_a_turn_that_was_slept_through_is_given_back_for_another():
+def test_a_turn_that_was_slept_through_is_lost():
     limits, levels = Limits([agent(1.0)]), {}
     given = turn(ask(), standing(), limits, levels, {}, NOW)
     late = given.at_us + TURN_KEPT_US + 1
     again = standing(state="begun", asked="0/1/me", turn_us=given.at_us)
     other = turn(ask(), again, limits, levels, {}, late)
-    assert other == Turn(late, new=True)
-    assert turn(ask(2), standing(), limits, levels, {}, late).at_us == late + SECOND_US
+    assert other == Turn(given.at_us + SECOND_US, new=True)
 
 
 def test_another_delivery_of_the_command_takes_a_turn_of_its_own():
