@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -25,6 +26,7 @@ from headway.agents.journal import Coordinated
 from headway.agents.messages import (
     COMPLETED,
     FAILED,
+    HANDED_BACK,
     HEARTBEAT,
     INLINE_MAX_BYTES,
     STARTED,
@@ -43,6 +45,8 @@ from headway.agents.sealing import keeping_sealed, opened, sealed, sealing_of
 from headway.agents.settlement import Settlement
 from headway.agents.subjects import CommandSubject, event_subject, payloads_by
 from headway.agents.timelimit import TimeLimit
+
+HAND_BACK_S = 1.0  # for the stream to confirm that a command is given back
 
 _log = logging.getLogger("headway.agents.attempt")
 
@@ -88,6 +92,8 @@ class Attempt:
         """Stop the handler, keep how far it came if that is soon done, and give the command back:
         at once if it has no journal."""
         await self._stop("stop")
+        if not self.settlement.reported:
+            await self._say_handed_back()
         self.settlement.hand_back()
 
     async def _work(self, claimed: bool, paced: bool) -> None:
@@ -199,6 +205,14 @@ class Attempt:
                 raise Unavailable(str(error))
 
         await patiently(once, f"start of {self.command.id}")
+
+    async def _say_handed_back(self) -> None:
+        """Have it stored that nobody died of this command, if that can be had in time: or else
+        whoever takes it next counts as if one had."""
+        message = (self._event_subject, encode(self._event(HANDED_BACK)))
+        with suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(HAND_BACK_S):
+                await self._station.connection.wire.store_all([message])
 
     def _say_alive(self, number: int, progress: bytes) -> bool:
         """Publish a heartbeat, unless there is nobody to hear it."""

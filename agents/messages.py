@@ -27,6 +27,7 @@ COMPENSATE = "headway.command.compensate"
 
 STARTED = "headway.attempt.started"
 HEARTBEAT = "headway.attempt.heartbeat"
+HANDED_BACK = "headway.attempt.handedback"
 COMPLETED = "headway.attempt.completed"
 FAILED = "headway.attempt.failed"
 TIMED_OUT = "headway.attempt.timedout"
@@ -35,6 +36,7 @@ Phase = Literal["action", "compensation"]
 EventType = Literal[
     "headway.attempt.started",
     "headway.attempt.heartbeat",
+    "headway.attempt.handedback",
     "headway.attempt.completed",
     "headway.attempt.failed",
     "headway.attempt.timedout",

@@ -35,7 +35,10 @@ from headway.sagas.waiting import waits_for_person
 
 Definitions = Mapping[tuple[str, int | None], Definition]
 """By name and version; version None is the newest."""
-_OF_AGENTS = (i.Succeeded, i.Failed, i.TimedOut, i.Started, i.Heartbeat, i.ClaimAsked)
+_OF_AGENTS = (
+    *(i.Succeeded, i.Failed, i.TimedOut),
+    *(i.Started, i.Heartbeat, i.HandedBack, i.ClaimAsked),
+)
 CheckInput = Callable[[Definition, bytes], None]
 
 

@@ -68,6 +68,8 @@ def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
             progress = _progress(data)
             where = (at, event.step, phase, event.attempt, event.epoch)
             return i.Heartbeat(*where, progress, data.waiting)
+        case messages.HANDED_BACK:
+            return i.HandedBack(at, event.step, phase, event.attempt, event.epoch)
         case messages.COMPLETED:
             unstorable = _unstorable(data.result, *(each.input for each in data.handoff))
             if unstorable is not None:

@@ -146,7 +146,7 @@ def claim_asked(progress: Progress, happened: i.ClaimAsked) -> None:
     elif state.stop_by:
         time_out(progress, happened.step, "abandoned", happened.at, happened.jitter)
         progress.refuse("the task is being undone")
-    elif state.claims >= CLAIMS_MAX:
+    elif state.claims >= CLAIMS_MAX and not state.handed_back:
         why = f"the command was taken over {CLAIMS_MAX} times without an answer"
         if state.phase is Phase.ACTION and progress.task.status is TaskStatus.RUNNING:
             reason = f"step {happened.step!r}: {why}; a person must look at its agent"
@@ -166,6 +166,15 @@ def claim_asked(progress: Progress, happened: i.ClaimAsked) -> None:
                 asked.worker,
             )
         )
+
+
+def handed_back(progress: Progress, happened: i.HandedBack) -> None:
+    """The next take-over does not count: its worker was stopped, not killed by the work."""
+    state = progress.state(happened.step)
+    current = progress.is_current(happened) and happened.epoch == state.epoch
+    if current and not state.handed_back:
+        where = (happened.at, happened.step, happened.phase, happened.attempt)
+        progress.record(e.AttemptHandedBack(*where))
 
 
 def dispatch_lost(progress: Progress, happened: i.DispatchLost) -> None:

@@ -29,6 +29,7 @@ _EVENT_TYPES: dict[str, type[e.Event]] = {
         e.AttemptStarted,
         e.AttemptHeartbeat,
         e.AttemptClaimed,
+        e.AttemptHandedBack,
         e.AttemptRepublished,
         e.StepCompleted,
         e.AttemptFailed,

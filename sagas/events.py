@@ -62,6 +62,17 @@ class AttemptClaimed:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptHandedBack:
+    """A worker that was told to stop gave the command back: whoever takes it next is no sign that
+    it killed anybody."""
+
+    at: int
+    step: str
+    phase: Phase
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptRepublished:
     """The command was lost and is published again, under a new epoch.
 
@@ -308,6 +319,7 @@ Event = (
     | AttemptStarted
     | AttemptHeartbeat
     | AttemptClaimed
+    | AttemptHandedBack
     | AttemptRepublished
     | StepCompleted
     | AttemptFailed

@@ -46,6 +46,17 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedBack:
+    """A worker that stops in an orderly way gave the attempt's command back, unfinished."""
+
+    at: int
+    step: str
+    phase: Phase
+    attempt: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class Succeeded:
     """An agent reports success. `empty`: its compensation found nothing to undo. `handoff`: steps
     that are to be appended to the plan; those without a name get one."""
@@ -221,6 +232,7 @@ Input = (
     Submit
     | Started
     | Heartbeat
+    | HandedBack
     | Succeeded
     | Failed
     | TimedOut

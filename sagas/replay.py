@@ -33,6 +33,7 @@ _AT_REST: dict[str, Any] = {
     "retry_at": 0,
     "stop_by": 0,
     "waits": False,
+    "handed_back": False,
 }
 
 
@@ -85,6 +86,7 @@ StepEvent = (
     | e.AttemptStarted
     | e.AttemptHeartbeat
     | e.AttemptClaimed
+    | e.AttemptHandedBack
     | e.AttemptRepublished
     | e.StepCompleted
     | e.AttemptFailed
@@ -109,6 +111,8 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
             return state._replace(heartbeat_at=event.at, progress=progress, waits=waits)
         case e.AttemptClaimed():
             return _claimed(state, event)
+        case e.AttemptHandedBack():
+            return state._replace(handed_back=True)
         case e.AttemptRepublished():
             return state._replace(
                 epoch=event.epoch,
@@ -179,7 +183,8 @@ def _claimed(state: StepState, event: e.AttemptClaimed) -> StepState:
         heartbeat_at=event.at,
         waits=False,
         uncertain=state.uncertain or taken_over,
-        claims=state.claims + 1,
+        claims=state.claims if state.handed_back else state.claims + 1,
+        handed_back=False,
         claim=Claim(event.command_epoch, event.delivery, event.worker),
     )
 

@@ -100,6 +100,8 @@ class StepState(NamedTuple):
         waits: its handler waits for a person, so that `start_to_close` does not run.
         claims, claim: how often the attempt was claimed, and by whom last; by nobody yet, but only
             that publication can be, if its worker is empty.
+        handed_back: its worker was told to stop and gave it back, so that the next claim does not
+            count.
     """
 
     status: StepStatus = StepStatus.WAITING
@@ -124,6 +126,7 @@ class StepState(NamedTuple):
     error: Failure | None = None
     progress: Any = None
     waits: bool = False
+    handed_back: bool = False
 
     @property
     def phase(self) -> Phase:

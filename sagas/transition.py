@@ -32,6 +32,7 @@ from headway.sagas.attempts import (
     claim_asked,
     dispatch_lost,
     guarded,
+    handed_back,
     tick,
 )
 from headway.sagas.checks import UNCHECKED, Checks
@@ -115,6 +116,9 @@ def _apply(progress: Progress, happened: i.Input) -> None:
         case i.ClaimAsked():
             _check_possible(progress, happened)
             claim_asked(progress, happened)
+        case i.HandedBack():
+            _check_possible(progress, happened)
+            handed_back(progress, happened)
         case i.DispatchLost():
             dispatch_lost(progress, happened)
         case i.ChildEnded():
@@ -152,7 +156,9 @@ def _by_hand(progress: Progress, happened: ByHand) -> None:
             assert_never(happened)
 
 
-OfAttempt = i.Succeeded | i.Failed | i.TimedOut | i.Started | i.Heartbeat | i.ClaimAsked
+OfAttempt = (
+    i.Succeeded | i.Failed | i.TimedOut | i.Started | i.Heartbeat | i.HandedBack | i.ClaimAsked
+)
 
 
 def _check_possible(progress: Progress, happened: OfAttempt) -> None:

@@ -17,7 +17,7 @@ from harness.eventually import eventually
 from harness.services import RunningNats
 from headway.agents.agent import Agent
 from headway.agents.context import Context
-from headway.agents.messages import CommandData, EventData, encode
+from headway.agents.messages import HANDED_BACK, CommandData, EventData, encode
 from headway.agents.subjects import COMMANDS_STREAM, EVENTS_STREAM, command_subject
 from headway.agents.views import ClaimReply
 
@@ -356,7 +356,7 @@ async def test_sigterm_hands_back_a_thread_that_does_not_end_and_exits(
     await eventually(mark.exists)
     process.send_signal(signal.SIGTERM)
     assert await asyncio.wait_for(process.wait(), 5) == 0
-    assert standin.of(command) == []
+    assert [event.type for event in standin.of(command)] == [HANDED_BACK]
     assert await standin.queued() == 1
 
 

@@ -51,6 +51,20 @@ async def test_an_agent_killed_in_a_handler_is_replaced_within_a_second(system, 
     assert [(call["attempt"], call["epoch"]) for call in calls] == [(1, 0), (1, 2)]
 
 
+async def test_deploys_are_not_counted_as_workers_that_died_of_a_command(system):
+    async with system.coordinating():
+        await registered(system.client, linear())
+        task = await submit(system, {"a": "sleep=1.5"})
+        for calls in range(1, 6):
+            async with system.working(grace_s=0.0):
+                await system.called(task, calls)
+        async with system.working():
+            view = await ended(system, task)
+    assert view.status == "succeeded"
+    assert len(await events_of_type(system.postgres_url, "AttemptHandedBack")) == 5
+    assert system.downstream.effects(task) == {"done": 3}
+
+
 async def test_an_agent_told_to_stop_hands_back_within_a_second(system, short_ack_wait, measured):
     async with system.coordinating():
         await registered(system.client, linear())

@@ -147,6 +147,17 @@ def a_task_is_moved_to_another_version_in_the_middle() -> Story:
     return story
 
 
+def a_worker_is_told_to_stop_and_another_goes_on() -> Story:
+    story = Story(steps("deployed", ("a", ""), ("b", "a")), checks=Judged())
+    story.wait(1_000)
+    story.hand_back("a")
+    story.wait(1)
+    story.claim("a", delivery=2)
+    story.done("a")
+    story.done("b")
+    return story
+
+
 STORIES_OF_KINDS: tuple[Callable[[], Story], ...] = (
     what_waits_goes_on_by_a_word_a_signal_and_time,
     a_rejection_undoes_what_came_before,
@@ -159,4 +170,5 @@ STORIES_OF_KINDS: tuple[Callable[[], Story], ...] = (
     a_deadline_passes_beyond_the_point_of_no_return,
     a_deadline_turns_a_task_around,
     a_task_is_moved_to_another_version_in_the_middle,
+    a_worker_is_told_to_stop_and_another_goes_on,
 )

@@ -348,7 +348,7 @@ def only_a_later_delivery_takes_over(taken: Taken) -> Iterator[str]:
         granted = state.claim and (state.claim.command_epoch, state.claim.delivery)
         if granted and (event.command_epoch, event.delivery) <= granted:
             yield f"{event} takes over from delivery {granted}"
-        if state.claims >= attempts.CLAIMS_MAX:
+        if state.claims >= attempts.CLAIMS_MAX and not state.handed_back:
             yield f"{event} is take-over {state.claims + 1} of one attempt"
 
 

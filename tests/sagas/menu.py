@@ -140,6 +140,8 @@ def _claims(name: str, state: StepState, known: Seen) -> Iterator[i.Input]:
         for delivery in (1, 2, 3):
             claim = Claim(command_epoch, delivery, f"worker-{delivery}")
             yield i.ClaimAsked(NOW, name, phase, attempt, claim)
+    for epoch in sorted({0, state.epoch}):
+        yield i.HandedBack(NOW, name, phase, attempt, epoch)
     if attempt > 1:
         yield i.ClaimAsked(NOW, name, phase, attempt - 1, Claim(0, 2, "worker-2"))
 

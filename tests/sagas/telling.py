@@ -149,6 +149,9 @@ class Story:
     ) -> Transition:
         return self.tell(i.Heartbeat(self.now, step, phase, attempt, epoch))
 
+    def hand_back(self, step: str, attempt: int = 1, epoch: int = 0) -> Transition:
+        return self.tell(i.HandedBack(self.now, step, ACTION, attempt, epoch))
+
     def claim(
         self,
         step: str,

@@ -103,6 +103,7 @@ _states = st.builds(
     doubted=_counts,
     discounted=_counts,
     claims=_counts,
+    handed_back=st.booleans(),
     claim=st.none() | st.builds(Claim, _counts, _counts, _words),
     error=st.none() | st.builds(Failure, _words, _words),
     result=_json,

@@ -136,6 +136,25 @@ def test_a_command_whose_workers_die_again_and_again_waits_for_a_person() -> Non
     assert story.sent[-1] == Dispatch("a", ACTION, 2, 0)
 
 
+def test_workers_that_are_told_to_stop_are_not_counted_as_killed() -> None:
+    story = Story(SINGLE)
+    for delivery in range(2, 9):
+        assert len(story.hand_back("a", epoch=delivery - 2).events) == 1
+        assert story.hand_back("a", epoch=delivery - 2).events == ()  # said again
+        assert story.claim("a", delivery=delivery, worker=f"w{delivery}").refusal == ""
+    assert (story.step("a").claims, story.step("a").epoch) == (0, 7)
+    for delivery in range(9, 12):
+        assert story.claim("a", delivery=delivery, worker=f"w{delivery}").refusal == ""
+    assert "taken over 3 times" in story.claim("a", delivery=12, worker="w12").refusal
+
+
+def test_a_hand_back_of_an_earlier_holder_changes_nothing() -> None:
+    story = Story(SINGLE)
+    story.claim("a", delivery=2)
+    assert story.hand_back("a", epoch=0).events == ()
+    assert not story.step("a").handed_back
+
+
 def test_what_is_left_of_a_publication_is_granted_to_nobody_after_a_fenced_one() -> None:
     """Published again because its worker was lost, while the old command was on its way to
     another worker all the same: one of the two is granted, the newer one."""
