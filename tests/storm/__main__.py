@@ -15,6 +15,7 @@ from pathlib import Path
 
 from harness.services import nats_in, postgres_in
 from harness.system import system_at
+from headway.agents.pull import ACK_WAIT_S
 from storm.scenario import Outcome, Plan, storm
 
 
@@ -44,6 +45,7 @@ def main() -> int:
         urgent=20,
         agents=4,
         options=(),  # as shipped
+        ack_wait_s=ACK_WAIT_S,
     )
     folder = Path(tempfile.mkdtemp(prefix="headway-storm-"))
     try:

@@ -41,6 +41,7 @@ class Plan:
     agents: int = 2
     concurrency: int | None = None
     options: tuple[str, ...] = SHORT
+    ack_wait_s: float = 0.6  # after which comes back what the killed had in hand
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ class Outcome:
             and self.doubled == 0
             and self.peak <= self.peak_max
             and self.drained_s <= DRAIN_MAX * self.ideal_s + NOISE_S
-            and max(self.urgent_s) <= URGENT_MAX_S
-            and max(self.late_s) <= LATE_MAX_S
+            and max(self.urgent_s) <= URGENT_MAX_S + self.plan.ack_wait_s
+            and max(self.late_s) <= LATE_MAX_S + self.plan.ack_wait_s
         )
 
     def rows(self) -> list[tuple[str, str]]:
