@@ -118,8 +118,8 @@ class Carriage:
         return stored is not None and sought.is_in(stored.body)
 
     def _on_begin(self, task: UUID, step: str, phase: str, attempt: int, epoch: int) -> None:
-        if not self._is_timely:
-            return
+        if not self._is_timely or self._world.chance.count["lose_ack_of_store"]:
+            return  # who waits for a PubAck begins when it comes, however late
         this = task, step, phase, attempt, epoch
         if this in self._begun:
             self._world.fail(f"attempt {attempt} ({epoch}) of {step} ({task}) is begun again")
