@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 from uuid import UUID
 
-import orjson
 import pytest
 from conformance.truths import PostgresTruth, SimulatedTruth
 from conformance.walks import AT, SAGA, Walk
@@ -89,7 +89,7 @@ def plain(name: str, column: str, value: Any) -> Any:
         ("audit", "data"),
         ("audit_of_task", "data"),
     }:
-        return orjson.loads(value)
+        return json.loads(value)
     if column == "cost_usd":
         return round(value, 6)
     if column == "id" and (name in NUMBERED or str(value).startswith("gate/")):
