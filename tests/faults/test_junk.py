@@ -145,7 +145,11 @@ async def test_events_that_do_not_fit_their_task_are_refused_and_change_nothing(
             "(compensation) was never": ("shop", task, {"phase": "compensation"}),
             "no step 'z'": ("shop", task, {"step": "z"}),
             "must say why": ("shop", task, {"type": FAILED}),
-            "is not a reference to a payload": ("shop", task, {"dataref": "x.y", "datadigest": "z"}),
+            "is not a reference to a payload": (
+                "shop",
+                task,
+                {"dataref": "x.y", "datadigest": "z"},
+            ),
         }
         for sender, about, changes in wrong.values():
             body = encode(Event(**{**EVENT, "task": task, **changes}))
