@@ -46,6 +46,7 @@ from headway.agents.settlement import Settlement
 from headway.agents.subjects import CommandSubject, event_subject, payloads_by
 from headway.agents.timelimit import TimeLimit
 
+BEGIN_WITHIN_S = 1.0  # after which an attempt may have been given up before its handler began
 HAND_BACK_S = 1.0  # for the stream to confirm that a command is given back
 
 _log = logging.getLogger("headway.agents.attempt")
@@ -102,6 +103,9 @@ class Attempt:
                 self.settlement.drop()
                 return
             outcome = await self._carry_out()
+            if outcome is None:
+                self.settlement.drop()
+                return
             event = self._event(COMPLETED if outcome.error is None else FAILED, outcome)
             body = encode(event)
             if len(body) > INLINE_MAX_BYTES:
@@ -144,9 +148,10 @@ class Attempt:
             _log.info("%s: not granted, dropped: %s", self.command.id, reply.reason)
         return reply.granted
 
-    async def _carry_out(self) -> EventData:
-        """Call the handler and say how it went; cancelled if that is known already."""
-        command, binding = self.command, self._binding
+    async def _carry_out(self) -> EventData | None:
+        """Call the handler and say how it went; cancelled if that is known already. None: the
+        attempt was given up before all that its handler needs was there."""
+        command, binding, since = self.command, self._binding, self._station.loop.time()
         if binding is None or binding.phase != command.phase:
             return reports.unknown_action(self._station.agent.name, self._action, command.phase)
         try:
@@ -163,6 +168,9 @@ class Attempt:
             return reports.undecryptable(error, no_effect=True)
         if command.reportstart:
             await self._say_started()
+        waited_s = self._station.loop.time() - since
+        if waited_s > BEGIN_WITHIN_S and not await self._claim(first=False):
+            return None
         limit = TimeLimit(self._station.loop, command.starttoclosems / 1000, self._time_out)
         handling = self._handling = Handling(
             self._station,

@@ -12,7 +12,7 @@ from uuid import UUID
 import orjson
 import pytest
 from harness.eventually import eventually
-from headway.agents import payloads
+from headway.agents import attempt, payloads
 from headway.agents.agent import Agent
 from headway.agents.attempt import Attempt
 from headway.agents.binding import EMPTY
@@ -20,6 +20,7 @@ from headway.agents.context import Context
 from headway.agents.errors import Reject, Retry
 from headway.agents.messages import Command, CommandData, Event, EventData, FailureData
 from headway.agents.subjects import COMMANDS_STREAM, command_subject, stop_subject
+from headway.agents.views import ClaimReply
 from nats.js.api import AckPolicy, ConsumerConfig
 from pydantic import BaseModel
 
@@ -455,6 +456,22 @@ async def test_a_start_is_stored_before_the_handler_begins(
         "started",
         "completed",
     ]
+
+
+async def test_a_handler_that_could_not_begin_at_once_asks_whether_it_still_may(
+    standin: StandIn, work: Work, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @agent.action("charge")
+    async def charge(ctx: Context) -> None:
+        pytest.fail("it was given up")
+
+    monkeypatch.setattr(attempt, "BEGIN_WITHIN_S", 0.0)
+    standin.decide = lambda claim: ClaimReply(granted=False, reason="given up")
+    await work(agent)
+    command = await standin.command("payments", "charge", reportstart=True)
+    await standin.all_acked()
+    assert [each.type.rpartition(".")[2] for each in standin.of(command)] == ["started"]
+    assert len(standin.claims) == 1
 
 
 @pytest.mark.parametrize("sync", [False, True])
