@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 
+from headway.agents.strays import is_signal
 from headway.agents.subjects import paced_subject
 from headway.agents.wire import Wire
 
@@ -38,5 +39,6 @@ class Pace:
     def limited(self) -> bool:
         return time.monotonic() < self._until
 
-    def _on_said(self, _subject: str, _reply: str, _headers: bytes, _body: bytes) -> None:
-        self.hear()
+    def _on_said(self, _subject: str, _reply: str, headers: bytes, body: bytes) -> None:
+        if is_signal(headers, body):
+            self.hear()

@@ -16,6 +16,7 @@ import orjson
 from headway.agents.again import Again
 from headway.agents.errors import HeadwayError, Unavailable
 from headway.agents.link import Link
+from headway.agents.strays import is_signal
 from headway.agents.subjects import ASK_AGAIN
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -65,7 +66,7 @@ class Wire(Link):
         """Open the inbox for PubAcks, and hear of coordinators; once, when `nc` is connected."""
         self._store_inbox = f"{self.new_inbox()}."
         await self.subscribe(f"{self._store_inbox}*", self._on_stored)
-        await self.subscribe(ASK_AGAIN, lambda *_: self.again.now())
+        await self.subscribe(ASK_AGAIN, self._on_ask_again)
         self.on_reconnect(self.again.now)
 
     def store(
@@ -168,6 +169,10 @@ class Wire(Link):
         """For nats-py's connect: the connection is lost, so no store will be confirmed."""
         self.give_up_stores("disconnected")
         await super().disconnected()
+
+    def _on_ask_again(self, _subject: str, _reply: str, headers: bytes, body: bytes) -> None:
+        if is_signal(headers, body):
+            self.again.now()
 
     def _on_stored(self, subject: str, _reply: str, _headers: bytes, payload: bytes) -> None:
         entry = self._stores.pop(subject[len(self._store_inbox) :], None)

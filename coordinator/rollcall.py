@@ -5,6 +5,9 @@ it: the subscriptions, with queue group (here the member's name) and connection.
 system account and no answer from the members, who get nothing at all of it with `Nats-Trace-Only`.
 A server also says to how many others it passed the message on, so a part that is missing shows:
 what is not whole counts as not said.
+
+Always holds: only what nats-server wrote is a trace, and only members answer for a roll. An agent's
+user can have a server send bytes of his own here (`agents/strays.py`): they count for nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any, NamedTuple
 
 import orjson
 from headway.agents import subjects
+from headway.agents.strays import is_stray
 from headway.agents.wire import Wire
 from headway.coordinator.attendance import Look
 
@@ -34,6 +38,7 @@ class _Question:
     began: float
     done: asyncio.Future[None]
     answers_wanted: bool
+    answers_on: str
     servers: dict[str, None] = field(default_factory=dict)
     members: dict[str, str] = field(default_factory=dict)
     held: dict[str, list[str]] = field(default_factory=dict)
@@ -82,7 +87,8 @@ class RollCall:
     async def _ask(self, roll: str, *, answers: bool, within_s: float) -> _Question:
         self._number += 1
         number = str(self._number)
-        question = _Question(self._loop.time(), self._loop.create_future(), answers)
+        reply = subjects.answers_to(self._asker, roll, self._number)
+        question = _Question(self._loop.time(), self._loop.create_future(), answers, reply)
         if not self._wire.connected:
             return question
         self._questions[number] = question
@@ -90,7 +96,6 @@ class RollCall:
         if not answers:
             lines.append("Nats-Trace-Only: true")
         headers = "\r\n".join([*lines, "", ""]).encode()
-        reply = subjects.answers_to(self._asker, roll, self._number)
         try:
             self._wire.publish(roll, b"", reply, headers=headers)
             async with asyncio.timeout(within_s):
@@ -101,22 +106,26 @@ class RollCall:
             del self._questions[number]
         return question
 
-    def _on_trace(self, subject: str, _reply: str, _headers: bytes, body: bytes) -> None:
+    def _on_trace(self, subject: str, _reply: str, headers: bytes, body: bytes) -> None:
         question = self._questions.get(subject.rpartition(".")[2])
-        if question is not None:
+        if question is None or is_stray(headers):
+            return
+        try:
             trace: dict[str, Any] = orjson.loads(body)
-            server = trace["server"]["id"]
-            question.traces += 1
-            question.expected += trace.get("hops", 0)
-            question.servers[server] = None
-            for event in trace["events"]:
-                if event["type"] == "eg" and event.get("queue"):
-                    question.members[event["queue"]] = server
-            question.settle()
+            server, events, hops = trace["server"]["id"], trace["events"], trace.get("hops", 0)
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return  # an answer to somebody, sent astray
+        question.traces += 1
+        question.expected += hops
+        question.servers[server] = None
+        for event in events:
+            if event["type"] == "eg" and event.get("queue"):
+                question.members[event["queue"]] = server
+        question.settle()
 
-    def _on_answer(self, subject: str, _reply: str, _headers: bytes, body: bytes) -> None:
+    def _on_answer(self, subject: str, _reply: str, headers: bytes, body: bytes) -> None:
         question = self._questions.get(subject.rpartition(".")[2])
-        if question is None:
+        if question is None or subject != question.answers_on or is_stray(headers):
             return
         try:
             answer = orjson.loads(body)
