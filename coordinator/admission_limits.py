@@ -32,6 +32,7 @@ class Declared:
         self.limits = Limits()
         self.active = False
         self.paced: tuple[str, ...] = ()  # agents that something limits
+        self._sagas: frozenset[str] = frozenset()  # that are limited
 
     def operations(self) -> dict[str, Serve]:
         return {
@@ -54,6 +55,16 @@ class Declared:
         self.paced = await self._agents_of(limits)
         self.limits, self._read_at = limits, began
 
+    def concerns(self, agent: str, saga: str) -> bool:
+        """Whether something may limit what an agent does for a saga. One that was registered since
+        the last look may have agents that nothing limited until then."""
+        if agent in self.paced:
+            return True
+        if saga in self._sagas:
+            self.paced = tuple(sorted((*self.paced, agent)))
+            return True
+        return False
+
     def is_paced(self, agent: str) -> bool:
         """Whether something limits an agent."""
         return agent in self.paced
@@ -61,7 +72,7 @@ class Declared:
     async def _agents_of(self, limits: Limits) -> tuple[str, ...]:
         """The agents that are limited themselves, or work for a saga that is."""
         found = {limit.name.partition(":")[0] for limit in limits.of_scope("agent", "key")}
-        sagas = {limit.name for limit in limits.of_scope("saga")}
+        self._sagas = sagas = frozenset(limit.name for limit in limits.of_scope("saga"))
         for row in await self._store.fetch("list_sagas") if sagas else ():
             if row["name"] in sagas:
                 found |= Definition.from_json(row["body"]).agents()

@@ -145,7 +145,8 @@ class Admissions:
             raise
 
     def _is_limited(self, command: Outgoing) -> bool:
-        if not self._declared.is_paced(command.subject.split(".", 3)[2]):
+        agent = command.subject.split(".", 3)[2]
+        if not self._declared.concerns(agent, command.attributes["saga"]):
             return False
         return bool(self._declared.limits.limiting(_places(command)))
 
