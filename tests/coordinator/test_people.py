@@ -97,14 +97,11 @@ async def at(client: Client, task: UUID, step: str) -> StepView:
     """The step once it waits for something."""
 
     async def waiting() -> StepView | None:
-        return next(
-            (
-                each
-                for each in (await client.status(task)).steps
-                if each.name == step and each.waiting_for
-            ),
-            None,
-        )
+        try:
+            steps = (await client.status(task)).steps
+        except NotFound:  # a child is named before it is begun
+            return None
+        return next((each for each in steps if each.name == step and each.waiting_for), None)
 
     return await eventually(waiting, what=f"step {step} waits")
 
