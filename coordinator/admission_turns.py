@@ -22,11 +22,16 @@ import asyncpg
 import orjson
 from headway.coordinator.admission_limits import Declared
 from headway.coordinator.admissions import columns
+from headway.coordinator.commands import check_agent
 from headway.coordinator.errors import CoordinatorError, Refusal, StoreUnavailable
 from headway.coordinator.groupcommit import GroupCommit
 from headway.coordinator.limits import SECOND_US, Limit, Limits, agent_place, places_of
 from headway.coordinator.pacing import Ask, Standing, Turn, Use, turn
+from headway.coordinator.records import Loaded
 from headway.coordinator.store import Store
+from headway.sagas.actions import Dispatch
+from headway.sagas.task import Phase
+from headway.sagas.transition import outstanding
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,8 +44,11 @@ ASK_BYTES = 200
 
 
 class Question(NamedTuple):
+    """`vouched`: the engine granted this very attempt to its agent."""
+
     agent: str
     ask: Ask
+    vouched: bool
 
 
 class Wait(NamedTuple):
@@ -65,9 +73,10 @@ class Turns:
         self._commits: GroupCommit[Question, Wait] = GroupCommit(self._commit, _touched)
 
     async def take(self, agent: str, ask: Ask, *, recovery: bool) -> Wait:
-        """The turn of an attempt of `agent`. Refusal: a newer command of its step waits."""
+        """The turn of an attempt of `agent`; of a `recovery` the engine has granted it. Refusal: it
+        is not the agent's, not outstanding, or a newer command of its step waits."""
         if self._declared.is_paced(agent):
-            return await self._commits.ask(Question(agent, ask), ASK_BYTES)
+            return await self._commits.ask(Question(agent, ask, vouched=recovery), ASK_BYTES)
         return self._of_recovery(agent) if recovery else Wait()
 
     def _of_recovery(self, agent: str) -> Wait:
@@ -99,6 +108,8 @@ class Turns:
             for each in questions
             if (each.ask.task, each.ask.step) in rows
         ]
+        refusals = await self._refusals(known)
+        known = [(each, standing) for each, standing in known if each not in refusals]
         limits = self._declared.limits
         read, levels, now_us = await self._read_levels(limits, [s for _, s in known])
         use = await self._use([s for _, s in known])
@@ -108,7 +119,19 @@ class Turns:
         }
         if not await self._write(read, levels, turns):
             return None
-        return [_answer(turns.get(each), now_us) for each in questions]
+        return [refusals.get(each) or _answer(turns.get(each), now_us) for each in questions]
+
+    async def _refusals(
+        self, known: Sequence[tuple[Question, Standing]]
+    ) -> dict[Question, Refusal]:
+        """What has no row of its own, and was not granted either, is held against the state: or
+        else an agent could take turns, and places in the line, that are another's."""
+        doubtful = [each for each, standing in known if not _is_vouched(each, standing)]
+        if not doubtful:
+            return {}
+        loaded = await self._store.read(list({each.ask.task: None for each in doubtful}))
+        found = {each: _refusal(each, loaded.get(each.ask.task)) for each in doubtful}
+        return {each: refusal for each, refusal in found.items() if refusal is not None}
 
     async def _read_levels(
         self, limits: Limits, standings: Sequence[Standing]
@@ -174,7 +197,31 @@ def _standing(agent: str, row: asyncpg.Record) -> Standing:
     if row["state"] is None:
         return Standing(places, row["priority"])
     place = (row["phase"], row["attempt"], row["epoch"])
-    return Standing(places, row["priority"], place, row["state"], row["asked"], row["turn_us"])
+    given = (row["state"], row["asked"], row["turn_us"], row["agent"])
+    return Standing(places, row["priority"], place, *given)
+
+
+def _is_vouched(question: Question, standing: Standing) -> bool:
+    """Whether the question is for an attempt that a coordinator gave to this agent to begin, and
+    did not ask about before."""
+    ask, row = question.ask, standing.row
+    own = row == (ask.phase, ask.attempt, ask.epoch) and standing.agent == question.agent
+    return question.vouched or (own and standing.state == "admitted")
+
+
+def _refusal(question: Question, loaded: Loaded | None) -> Refusal | None:
+    """Why the agent has no business with this attempt, or not any more; None if it has."""
+    ask = question.ask
+    if loaded is None:
+        return Refusal("there is no such task", 404)
+    try:
+        check_agent(question.agent, loaded, ask.step, ask.phase)
+    except Refusal as refusal:
+        return refusal
+    wanted = Dispatch(ask.step, Phase(ask.phase), ask.attempt, ask.epoch)
+    if wanted not in outstanding(loaded.definition, loaded.task):
+        return Refusal("this attempt is not outstanding any more", 409)
+    return None
 
 
 def _row(question: Question, standing: Standing, its: Turn) -> tuple[object, ...]:

@@ -145,6 +145,7 @@ class Standing(NamedTuple):
     state: str = ""
     asked: str = ""
     turn_us: int = 0
+    agent: str = ""
 
     @property
     def is_stranger(self) -> bool:

@@ -15,6 +15,7 @@ from headway.agents.document_views import CollectionView, Transitions
 from headway.agents.documents import Documents
 from headway.agents.entries import JournalAppended, JournalOpen, JournalOpened, NewEntry
 from headway.agents.identity import invocation_id, operation_id
+from headway.coordinator.app import Coordinator
 from headway.sagas import Saga
 from security.attackers import Attacker
 
@@ -77,6 +78,32 @@ async def test_an_agent_has_nothing_of_anothers_step(system: System, mallory: At
     assert await mallory.ask("journal.read", of) == (403, FOR_SHOP)
     request = gate(task, epoch).model_dump(mode="json")
     assert await mallory.ask("gate.request", request) == (403, FOR_SHOP)
+
+
+async def test_an_agent_takes_no_turn_that_is_anothers(
+    system: System, running: list[Coordinator], mallory: Attacker
+) -> None:
+    await registered(system.client, Saga("own").step("a", "mallory.a", read_only=True))
+    own = (await system.client.submit("own", {})).task
+    task = (await system.client.submit("linear", {"number": 1})).task
+    await system.client.set_limit("agent", "mallory", rate=100.0)
+    await eventually(lambda: running[0]._admission.declared.is_paced("mallory"))
+
+    async def turn(of: UUID, attempt: int) -> dict[str, object]:
+        where = {**operation(of), "attempt": attempt, "epoch": 0, "delivery": 1, "worker": "w"}
+        code, answer = await mallory.ask("claim", {**where, "first": True})
+        assert code == 200
+        found: dict[str, object] = orjson.loads(answer)
+        return found
+
+    assert (await turn(task, 2_147_483_647))["reason"] == FOR_SHOP
+    assert (await turn(task, 1))["granted"] is False
+    over = "this attempt is not outstanding any more"
+    assert (await turn(own, 2_147_483_647))["reason"] == over
+    assert (await turn(own, 1))["granted"] is True
+    rows = await system.fetch("SELECT task_id, agent, attempt FROM headway.admissions")
+    assert [tuple(row) for row in rows] == [(own, "mallory", 1)]
+    await system.client.remove_limit("agent", "mallory")
 
 
 async def test_an_agent_uses_no_gate_token_that_another_was_given(

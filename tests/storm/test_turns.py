@@ -63,7 +63,7 @@ async def test_two_coordinators_give_turns_from_one_bucket(store):
     began = time.monotonic()
     waits = await asyncio.gather(
         *(
-            turns.take("shop", ask(task), recovery=False)
+            turns.take("shop", ask(task), recovery=True)
             for turns, task in zip(itertools.cycle(both), tasks, strict=False)
         )
     )
@@ -77,21 +77,21 @@ async def test_a_question_whose_answer_was_lost_gets_the_same_turn_from_any_coor
     await store.fetch("set_limit", "agent", "shop", 1.0, 1, None, "ada")
     first, second, third = await tasks_in(store, 3)
     one, other = await turns_of(store), await turns_of(store)
-    await one.take("shop", ask(first), recovery=False)
-    given = await one.take("shop", ask(second), recovery=False)
+    await one.take("shop", ask(first), recovery=True)
+    given = await one.take("shop", ask(second), recovery=True)
     for turns in (other, one, other):
-        again = await turns.take("shop", ask(second), recovery=False)
+        again = await turns.take("shop", ask(second), recovery=True)
         assert again.ms <= given.ms
-    assert (await one.take("shop", ask(third), recovery=False)).ms <= 2_000
+    assert (await one.take("shop", ask(third), recovery=True)).ms <= 2_000
 
 
 async def test_questions_for_one_command_at_the_same_time_take_one_turn_each_delivery(store):
     await store.fetch("set_limit", "agent", "shop", 1.0, 1, None, "ada")
     before, task = await tasks_in(store, 2)
     turns = await turns_of(store)
-    await turns.take("shop", ask(before), recovery=False)
+    await turns.take("shop", ask(before), recovery=True)
     waits = await asyncio.gather(
-        *(turns.take("shop", ask(task), recovery=False) for _ in range(5)),
+        *(turns.take("shop", ask(task), recovery=True) for _ in range(5)),
         turns.take("shop", ask(task, "0/2/v"), recovery=True),
     )
     assert all(wait.ms <= 1_000 for wait in waits[:5])
@@ -102,13 +102,13 @@ async def test_a_clock_of_postgresql_that_is_put_back_keeps_nobody_waiting(store
     await store.fetch("set_limit", "agent", "shop", 1.0, 1, None, "ada")
     first, second = await tasks_in(store, 2)
     turns = await turns_of(store)
-    await turns.take("shop", ask(first), recovery=False)
+    await turns.take("shop", ask(first), recovery=True)
     async with store._service._connection() as connection:
         hour_us = 3_600_000_000
         await connection.raw.execute(
             "UPDATE headway.buckets SET full_us = full_us + $1, said_us = said_us + $1", hour_us
         )
-    assert (await turns.take("shop", ask(second), recovery=False)).ms <= 1_000
+    assert (await turns.take("shop", ask(second), recovery=True)).ms <= 1_000
 
 
 async def test_a_command_whose_successor_waits_is_refused(store):
@@ -118,14 +118,14 @@ async def test_a_command_whose_successor_waits_is_refused(store):
     row = [[each] for each in (task, "a", "action", 2, 0, "shop", "x", b'["agent/shop"]', 4)]
     await store.fetch("queue_commands", *row)
     with pytest.raises(Refusal, match="a newer command of this step was given out"):
-        await turns.take("shop", ask(task), recovery=False)
+        await turns.take("shop", ask(task), recovery=True)
 
 
 async def test_nobody_gets_a_turn_for_a_task_that_does_not_exist(store):
     await store.fetch("set_limit", "agent", "shop", 1.0, 1, None, "ada")
     turns = await turns_of(store)
     with pytest.raises(Refusal, match="there is no such task"):
-        await turns.take("shop", ask(UUID(int=7)), recovery=False)
+        await turns.take("shop", ask(UUID(int=7)), recovery=True)
 
 
 async def test_a_few_recoveries_wait_for_nothing_and_many_are_spread(store):
