@@ -75,6 +75,7 @@ class AdmissionLoop:
         self._fresh_first = False
         self._compared_at = 0.0
         self._compared = _FIRST_ID
+        self._full: tuple[str, ...] = ()  # at the last look: it is gone on beside these
 
     def wake(self) -> None:
         """Something waits, or has ended: look at once."""
@@ -116,7 +117,17 @@ class AdmissionLoop:
         use = use_of(await self._store.fetch("admission_usage"))
         of_agents = [agent_place(agent) for agent in agents]
         room = Room(limits, use, {}, now_us, singly)
-        room.levels = await self._levels([p for p in of_agents if p in limits.declared])
+        room.levels = await self._levels(list(limits.limiting([*of_agents, *self._full])))
+        for place in self._full:
+            room.has((place,))
+        try:
+            await self._admit_in_rounds(agents, room)
+        finally:
+            self._full = tuple(room.full)
+
+    async def _admit_in_rounds(self, agents: Sequence[str], room: Room) -> None:
+        """Admit from the line, again and again beside the places that are found full."""
+        limits = room.limits
         for _ in range(ROUNDS_MAX):
             found = await self._candidates(agents_with_room(agents, room), room)
             if not found:

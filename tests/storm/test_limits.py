@@ -403,3 +403,37 @@ async def test_what_nothing_limits_leaves_no_trace_in_the_line(system):
 
 
 __all__ = ["Conflict"]
+
+
+async def test_however_many_keys_are_full_none_that_has_room_waits_behind_them(system, monkeypatch):
+    for name, few in (("CANDIDATES_MAX", 2), ("ROUNDS_MAX", 2), ("NEW_MS", 0)):
+        monkeypatch.setattr(f"headway.coordinator.admission_loop.{name}", few)
+    agent = patient()
+    limit = ("key", "shop:customer", {"concurrency": 1})
+    async with limited(system, limit), working(system.nats.url, agent):
+        for number in range(12):
+            await submit(system, 4, attributes={"customer": f"c{number}"})
+        await eventually(lambda: len(agent.at_work) == 12, 4)
+        assert (await rows(system))["waiting"] == 36
+        agent.go_on.set()
+        await system.all_settled(48)
+
+
+async def test_however_many_slow_keys_are_used_up_none_that_has_room_waits_behind_them(
+    system, monkeypatch
+):
+    for name, few in (("CANDIDATES_MAX", 2), ("ROUNDS_MAX", 2), ("NEW_MS", 0)):
+        monkeypatch.setattr(f"headway.coordinator.admission_loop.{name}", few)
+    agent = patient()
+    agent.go_on.set()
+    limit = ("key", "shop:customer", {"rate": 1 / 60, "burst": 1})
+    async with limited(system, limit), working(system.nats.url, agent):
+        for number in range(12):
+            await submit(system, 4, attributes={"customer": f"c{number}"})
+
+        async def each_had_its_turn():
+            return (await rows(system)) == {"waiting": 36}
+
+        await eventually(each_had_its_turn, 4)
+        await system.client.remove_limit("key", "shop:customer")
+        await system.all_settled(48)
