@@ -6,7 +6,7 @@ over; *probing*, one at a time, until one succeeds (closed again) or fails (open
 
 What counts against an agent is what trying again may mend: a failure that may be retried, an
 attempt that ran out of time. A rejection (`Reject`), a guard's refusal and a cancellation are
-answers, not faults; so is a command that nobody began in time.
+answers, not faults; so is a command that nobody began in time. To a probe, any answer is a success.
 
 Always holds: it opens only when at least FAILURES_MIN attempts failed within WINDOW_MS, and those
 are at least half of all; pauses grow up to PAUSE_MAX_MS, and differ by chance, so that several do
@@ -118,15 +118,18 @@ def _open(trips: int, reason: str, jitter: float) -> Turned:
     return Turned("open", round(pause_ms * (1 + PAUSE_JITTER * jitter)), trips + 1, reason)
 
 
-def outcome_of(item: Item) -> bool | None:
-    """Whether an agent's attempt failed; None if what it says is no outcome that counts."""
+def outcome_of(item: Item, *, probed: bool = False) -> bool | None:
+    """Whether an agent's attempt failed; None if what it says is no outcome that counts, for an
+    agent that is `probed` or not."""
     happened = item.happened
     kind = type(happened)
     if kind is i.Succeeded:
         return False
     if kind is i.Failed:
         assert isinstance(happened, i.Failed)
-        return True if happened.retryable and not happened.hold else None
+        if happened.retryable and not happened.hold:
+            return True
+        return False if probed else None
     return True if kind is i.TimedOut else None
 
 

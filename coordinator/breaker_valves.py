@@ -1,7 +1,8 @@
 """What JetStream does about breakers: consumers that deliver nothing, or one at a time.
 
 Always holds: a consumer is paused for longer than its breaker is open, but not for ever if all
-coordinators are gone, unless a person paused it.
+coordinators are gone, unless a person paused it. What an agent has in hand when it is to be probed
+(it may wait for a person) does not stand in a probe's way.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ NEVER = "0001-01-01T00:00:00Z"  # paused until then is not paused
 class Valves:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
+        self._in_hand: dict[str, tuple[int, int]] = {}  # of a probed agent: its version, commands
 
     async def set(self, breaker: Breaker, now_ms: int) -> None:
         """Have the agent's consumer deliver as its breaker says."""
-        request = streams.agent_consumer(breaker.agent)
-        request["config"] |= self.config(breaker, now_ms)
         place = f"{subjects.COMMANDS_STREAM}.{breaker.agent}"
         until = {"pause_until": _until(breaker, now_ms)}
         try:
+            if breaker.state == "probing":
+                await self._count(breaker, place)
+            request = streams.agent_consumer(breaker.agent)
+            request["config"] |= self.config(breaker, now_ms)
             if breaker.delivers:
                 created = f"CONSUMER.CREATE.{place}.{request['config']['filter_subject']}"
                 await ask(self._wire, created, request)
@@ -45,7 +49,16 @@ class Valves:
         """What is unusual about the agent's consumer."""
         if not breaker.delivers:
             return {"pause_until": _until(breaker, now_ms)}
-        return {"max_ack_pending": 1} if breaker.state == "probing" else {}
+        if breaker.state != "probing":
+            return {}
+        version, in_hand = self._in_hand.get(breaker.agent, (0, 0))
+        return {"max_ack_pending": 1 + (in_hand if version == breaker.version else 0)}
+
+    async def _count(self, breaker: Breaker, place: str) -> None:
+        """What the agent has in hand when the probing begins; looked up once."""
+        if self._in_hand.get(breaker.agent, (0, 0))[0] != breaker.version:
+            info = await ask(self._wire, f"CONSUMER.INFO.{place}")
+            self._in_hand[breaker.agent] = breaker.version, info["num_ack_pending"]
 
 
 def _until(breaker: Breaker, now_ms: int) -> str:

@@ -85,7 +85,7 @@ class Breakers:
             if not changed:
                 continue
             if item.agent:
-                failed = outcome_of(item)
+                failed = outcome_of(item, probed=self.of(item.agent).state == "probing")
                 if failed is not None:
                     self._count(item.agent, failed=failed)
             elif type(item.happened) is Tick:
@@ -119,7 +119,9 @@ class Breakers:
         if time.monotonic() - self._read_at >= READ_EVERY_S:
             await self._read()
         now = _monotonic_ms()
-        due = [each.agent for each in self._known.values() if each.state == "open"]
+        due = [
+            each.agent for each in self._known.values() if each.state in ("open", "probing")
+        ]  # a probe may have told before we knew that it was one
         suspects, self._suspects = self._suspects, {}
         for agent in dict.fromkeys([*suspects, *due]):
             outcomes = self._outcomes.setdefault(agent, Outcomes())

@@ -58,8 +58,8 @@ class Use(NamedTuple):
 
 @dataclass(slots=True)
 class Room:
-    """What the places have room for, while candidates are admitted. `singly`: agents that get one
-    command at a time."""
+    """What the places have room for, while candidates are admitted. `singly`: agents that are given
+    one command at a time; more than that is not put into the stream ahead."""
 
     limits: Limits
     use: dict[str, Use]
@@ -76,7 +76,7 @@ class Room:
 
     def _is_full(self, place: str) -> bool:
         use = self.use.get(place, Use())
-        if place in self.singly and use.open:
+        if place in self.singly and use.ready:
             return True
         limit = self.limits.of(place)
         if limit is None:

@@ -82,8 +82,8 @@ def test_what_a_person_paused_only_a_person_resumes():
     assert turn(paused, seen(0, 100), NOW + 10 * CALM_MS, 0) is None
 
 
-def outcome(happened):
-    return outcome_of(Item(None, happened, nobody_waits, agent="shop"))
+def outcome(happened, **options):
+    return outcome_of(Item(None, happened, nobody_waits, agent="shop"), **options)
 
 
 def failed(**changes):
@@ -98,6 +98,13 @@ def test_only_what_trying_again_may_mend_counts_as_failed():
     assert outcome(failed(hold=True)) is None
     assert outcome(i.Succeeded(NOW, "a", Phase.ACTION, 1)) is False
     assert outcome(i.Heartbeat(NOW, "a", Phase.ACTION, 1, 0)) is None
+
+
+def test_to_a_probe_any_answer_is_a_success():
+    assert outcome(failed(), probed=True) is True
+    assert outcome(failed(retryable=False), probed=True) is False
+    assert outcome(failed(hold=True), probed=True) is False
+    assert outcome(i.Heartbeat(NOW, "a", Phase.ACTION, 1, 0), probed=True) is None
 
 
 def test_outcomes_take_no_more_room_however_many_there_are():

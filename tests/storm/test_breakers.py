@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from harness.coordination import registered, working
 from harness.eventually import eventually
@@ -17,13 +19,13 @@ class Moody:
     """An agent that fails for as long as it is told to."""
 
     def __init__(self, failure=RuntimeError):
-        self.agent, self.failing, self.calls, self.at_once, self.most = Agent("shop"), True, 0, 0, 0
+        self.agent, self.failing, self.calls, self.failure = Agent("shop"), True, 0, failure
 
         @self.agent.action("a")
         async def work(ctx: Context) -> None:
             self.calls += 1
             if self.failing:
-                raise failure("as ordered")
+                raise self.failure("as ordered")
 
 
 @pytest.fixture
@@ -106,6 +108,45 @@ async def test_rejections_open_no_breaker(system, brisk):
             await submit(system, 60)
             await system.all_settled(60)
             assert await state(system) == "closed"
+
+
+async def test_an_agent_that_rejects_when_it_is_probed_is_let_go(system, brisk):
+    moody = Moody()
+    async with system.coordinating():
+        await registered(system.client, saga())
+        async with working(system.nats.url, moody.agent):
+            await submit(system, 40)
+            await eventually(lambda: is_in(system, "open"), 10)
+            moody.failure = Reject
+            await system.all_settled(40)
+            await eventually(lambda: is_in(system, "closed"), 5)
+
+
+@pytest.mark.parametrize("limit", [None, 200.0])
+async def test_what_an_agent_has_in_hand_stands_in_no_probes_way(system, brisk, limit):
+    moody, go_on, at_work = Moody(), asyncio.Event(), []
+
+    @moody.agent.action("long")
+    async def long(ctx: Context) -> None:
+        at_work.append(ctx.task)
+        await go_on.wait()
+
+    async with system.coordinating():
+        await registered(system.client, saga())
+        await registered(system.client, Saga("long").step("a", "shop.long", read_only=True))
+        if limit:
+            await system.client.set_limit("agent", "shop", rate=limit)
+        async with working(system.nats.url, moody.agent):
+            for _ in range(3):
+                await system.client.submit("long", {})
+            await eventually(lambda: len(at_work) == 3, 5)
+            await submit(system, 20)
+            await eventually(lambda: trips(system, 2), 10)
+            moody.failing = False
+            await system.all_settled(20)
+            await eventually(lambda: is_in(system, "closed"), 5)
+            go_on.set()
+            await system.all_settled(23)
 
 
 async def test_a_few_failures_open_no_breaker(system):
