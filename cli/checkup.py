@@ -10,7 +10,7 @@ from typing import Any
 from headway.agents import subjects
 from headway.agents.client import Client
 from headway.agents.connection import Connection, connect
-from headway.agents.errors import HeadwayError, Unavailable
+from headway.agents.errors import HeadwayError, Refused, Unavailable
 from headway.agents.isolation import serves
 from headway.agents.limit_views import BreakerView
 from headway.agents.views import AgentView
@@ -22,7 +22,7 @@ from headway.coordinator import streams
 from headway.coordinator.errors import BusUnavailable
 from headway.coordinator.jetstream import JetStreamError, ask
 
-NATS_VERSION_MIN = (2, 12)  # persist_mode
+NATS_VERSION_MIN = (2, 14)
 
 NO_META_LEADER = 10008  # err_code of JetStream
 SHARED = (subjects.TASKS_STREAM, subjects.EVENTS_STREAM)  # whose consumer is all coordinators'
@@ -37,11 +37,15 @@ LEADERLESS = (
     "half must hear each other, and then elect a leader within 10 s"
 )
 READ_ITS_LOG = "if one runs, its log says why (of `headway up`: logs/ in its data directory)"
+TO_SEE_THEM = "set HEADWAY_TOKEN; role view is enough"
 START_A_COORDINATOR = "start one: `headway up`, or `headway coordinator` beside your servers"
 
 
-async def examine_nats(addresses: Addresses) -> tuple[list[Finding], dict[str, str]]:
-    """All that can be found out through NATS; and when each stream was made, by its name."""
+async def examine_nats(
+    addresses: Addresses, token: str = ""
+) -> tuple[list[Finding], dict[str, str]]:
+    """All that can be found out through NATS, and from coordinators that are shown this token; and
+    when each stream was made, by its name."""
     try:
         connection = await connect(addresses.nats_url, name="headway-doctor")
     except Unavailable as error:
@@ -51,15 +55,15 @@ async def examine_nats(addresses: Addresses) -> tuple[list[Finding], dict[str, s
         findings, best = await _servers(connection)
         if best != connection.place:
             async with await connection.beside(best) as there:
-                return await _examine(there, findings)
-        return await _examine(connection, findings)
+                return await _examine(there, findings, token)
+        return await _examine(connection, findings, token)
 
 
 async def _examine(
-    connection: Connection, findings: list[Finding]
+    connection: Connection, findings: list[Finding], token: str
 ) -> tuple[list[Finding], dict[str, str]]:
     streams_found, made = await _streams(connection)
-    return [*findings, *streams_found, *await _coordinators(connection)], made
+    return [*findings, *streams_found, *await _coordinators(connection, token)], made
 
 
 async def _servers(connection: Connection) -> tuple[list[Finding], str]:
@@ -140,8 +144,11 @@ async def _stream(
     return copies.copies(check, info, declared, f"{info['state']['messages']} messages")
 
 
-async def _consumer(connection: Connection, stream: str, name: str) -> list[Finding]:
-    """What is wrong with a consumer, if anything: it does not deliver, or soon may not."""
+async def _consumer(
+    connection: Connection, stream: str, name: str, withheld: bool = False
+) -> list[Finding]:
+    """What is wrong with a consumer, if anything: it does not deliver, or soon may not. Of one that
+    is known to be `withheld` a pause is not told."""
     check = f"consumer {name} of {stream}"
     try:
         info = await ask(connection.wire, f"CONSUMER.INFO.{stream}.{name}")
@@ -150,25 +157,41 @@ async def _consumer(connection: Connection, stream: str, name: str) -> list[Find
     except JetStreamError as error:
         return [wrong(check, str(error), f"a coordinator makes it: {START_A_COORDINATOR}")]
     looked = copies.copies(check, info, info["config"].get("num_replicas") or 0, "")
-    pause = copies.paused(check, info)
+    pause = None if withheld else copies.paused(check, info)
     return [*([looked] if looked.state != "ok" else []), *([pause] if pause else [])]
 
 
-async def _coordinators(connection: Connection) -> list[Finding]:
-    client = Client(connection, timeout=ANSWER_TIMEOUT_S)
+async def _coordinators(connection: Connection, token: str) -> list[Finding]:
+    client = Client(connection, timeout=ANSWER_TIMEOUT_S, token=token)
     asked_at = time.time()
     try:
         health = await client.health()
         answered_at = time.time()
-        agents = (await client.agents()).agents
+        agents = await _agents(client, connection)
     except HeadwayError as error:
         return [wrong("coordinator", str(error), READ_ITS_LOG)]
-    consumers = await asyncio.gather(
-        *(_consumer(connection, subjects.COMMANDS_STREAM, one.agent) for one in agents)
-    )
     return [
         ok("coordinator", f"headway {health.version} answers"),
         clock("the coordinator", asked_at, health.now.timestamp(), answered_at),
+        *agents,
+    ]
+
+
+async def _agents(client: Client, connection: Connection) -> list[Finding]:
+    """Which agents get nothing done, and why; a consumer that is paused with its agent is not told
+    of twice."""
+    try:
+        agents = (await client.agents()).agents
+    except Refused as error:
+        return [note("agents", f"not looked at: {error}", TO_SEE_THEM)]
+    withheld = {one.agent for one in agents if one.breaker is not None}
+    consumers = await asyncio.gather(
+        *(
+            _consumer(connection, subjects.COMMANDS_STREAM, one.agent, one.agent in withheld)
+            for one in agents
+        )
+    )
+    return [
         *(_absent(agent) for agent in agents if _wanted(agent) and not agent.instances),
         *(_withheld(agent.breaker) for agent in agents if agent.breaker is not None),
         *(one for found in consumers for one in found),
@@ -176,7 +199,9 @@ async def _coordinators(connection: Connection) -> list[Finding]:
 
 
 def _absent(agent: AgentView) -> Finding:
-    found = f"is not there, and {_wanted(agent)} commands wait for it"
+    count = _wanted(agent)
+    waiting = "1 command waits" if count == 1 else f"{count} commands wait"
+    found = f"is not there, and {waiting} for it"
     return note(f"agent {agent.agent}", found, "start it: `headway agent MODULE:NAME`")
 
 

@@ -13,7 +13,7 @@ from headway.coordinator.postgres_addresses import addresses, place
 
 ANSWER_TIMEOUT_S = 5.0
 ADDRESS_TIMEOUT_S = 2.0
-POSTGRES_VERSION_MIN = 14
+POSTGRES_VERSION_MIN = 15
 BEAT_LAPSE_S = 5  # coordinators say every second that they live
 
 START_IT = "start the server, or correct the address"

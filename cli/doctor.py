@@ -11,7 +11,7 @@ from headway.cli.checkup import examine_nats
 from headway.cli.extras import load
 from headway.cli.failures import Exit, MissingExtra
 from headway.cli.findings import Finding, lines, note, report
-from headway.cli.terminal import PostgresUrl, Terminal, command
+from headway.cli.terminal import PostgresUrl, Terminal, command, token
 
 PANEL = "Look at the system"
 
@@ -37,7 +37,7 @@ def doctor(terminal: Terminal, postgres_url: PostgresUrl = None) -> None:
 
 
 async def _examine(addresses: Addresses) -> list[Finding]:
-    findings, made = await examine_nats(addresses)
+    findings, made = await examine_nats(addresses, token())
     return [*findings, *await _postgres(addresses.postgres_url, made)]
 
 

@@ -80,7 +80,7 @@ class Terminal:
                 url,
                 name="headway-cli",
                 timeout=ANSWER_TIMEOUT_S,
-                token=os.environ.get(TOKEN, "").strip(),
+                token=token(),
                 keyring=payload_keys(),
             ) as client:
                 return await question(client)
@@ -90,6 +90,11 @@ class Terminal:
 
     def show(self, model: M, render: Callable[[M], RenderableType]) -> None:
         output.show(model, render, as_json=self.as_json)
+
+
+def token() -> str:
+    """What coordinators are shown; empty if there is none."""
+    return os.environ.get(TOKEN, "").strip()
 
 
 def payload_keys() -> Keyring | None:
