@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Literal
 
 import typer
-from headway.agents.limit_views import LimitList, LimitRef, rate_text
+from headway.agents.limit_views import RATE_MAX, RATE_MIN, LimitList, LimitRef, rate_text
 from headway.cli.failures import BadInput
 from headway.cli.interventions import person
 from headway.cli.terminal import Terminal, with_flags
@@ -85,7 +85,13 @@ def rate_from(text: str | None) -> float | None:
     found = _RATE.fullmatch(text)
     if found is None:
         raise BadInput(f"a rate is written 50/s, 100/m or 1000/h, not {text!r}")
-    return float(found["count"]) / _UNIT_S[found["unit"]]
+    rate = float(found["count"]) / _UNIT_S[found["unit"]]
+    if not RATE_MIN <= rate <= RATE_MAX:
+        raise BadInput(
+            f"a rate is from {rate_text(RATE_MIN)} to {RATE_MAX:.0f}/s, not {text!r}; "
+            "`headway agents pause` stops an agent"
+        )
+    return rate
 
 
 def table(listed: LimitList) -> RenderableType:

@@ -27,7 +27,22 @@ from headway.cli.failures import EXPECTED, MEANINGS, exit_code
 from headway.cli.terminal import Terminal, command, shared_flags
 
 PANEL = "Look at the system"
-EPILOG = "\n\n".join(["Exit status:", *(f"{code:>3}  {text}" for code, text in MEANINGS.items())])
+ENVIRONMENT = {
+    "HEADWAY_NATS_URL": "where NATS is; all commands, agents and coordinators",
+    "HEADWAY_POSTGRES_URL": "where PostgreSQL is; coordinator, doctor, tokens, agents grant …",
+    "HEADWAY_DATA": "the directory of a `headway up`, instead of .headway",
+    "HEADWAY_TOKEN": "who asks, once there are tokens: `headway tokens create`",
+    "HEADWAY_CREDS": "files of credentials of agents: `headway agents grant`",
+    "HEADWAY_PAYLOAD_KEYS": "for agents and people: ID:BASE64,… with 32 bytes each",
+}
+EPILOG = "\n\n".join(
+    [
+        "Exit status:",
+        *(f"{code:>3}  {text}" for code, text in MEANINGS.items()),
+        "Environment:",
+        *(f"{name}  {text}" for name, text in ENVIRONMENT.items()),
+    ]
+)
 
 
 def build() -> typer.Typer:

@@ -50,7 +50,11 @@ def coordinator(
     terminal: Terminal,
     postgres_url: PostgresUrl = None,
 ) -> None:
-    """Run a coordinator against existing servers, until SIGTERM. Run as many as you like."""
+    """Run a coordinator against existing servers, until SIGTERM. Run as many as you like.
+
+    HEADWAY_REPLICAS: copies of each stream, 3 or 5 on a NATS cluster (else 1).
+    HEADWAY_REQUIRE_TOKENS=1: people need a token even while none has been made.
+    """
     _log_to_standard_error()
     load("headway.cli.serving", "coordinator").coordinator(terminal, postgres_url)
 

@@ -22,6 +22,16 @@ def test_what_is_no_rate_is_refused(text: str) -> None:
     assert str(refused.value) == f"a rate is written 50/s, 100/m or 1000/h, not {text!r}"
 
 
+@pytest.mark.parametrize("text", ["0/s", "1000001/s"])
+def test_a_rate_out_of_bounds_is_refused(text: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        rate_from(text)
+    assert str(refused.value) == (
+        f"a rate is from 0.0416667/h to 1000000/s, not {text!r}; "
+        "`headway agents pause` stops an agent"
+    )
+
+
 def test_limits_are_set_listed_and_removed(shell: Shell) -> None:
     words = ("key", "absent:customer", "--rate", "90/m", "--burst", "3", "--concurrency", "2")
     ended = shell.run("limits", "set", *words, "--json")
@@ -50,6 +60,12 @@ def test_an_agent_is_paused_shown_as_that_and_resumed(shell: Shell) -> None:
     listed = shell.run("agents", "--json")
     [absent] = [each for each in listed.json["agents"] if each["agent"] == "absent"]
     assert absent["breaker"]["state"] == "paused"
+    examined = shell.run("doctor", "--json")
+    told = [each for each in examined.json["findings"] if "absent" in each["check"]]
+    assert [each["remedy"] for each in told if "paused by" in each["found"]] == [
+        "once it is well again: `headway agents resume absent`"
+    ]
+    assert not [each for each in told if each["check"].startswith("consumer")], told
     resumed = shell.run("agents", "resume", "absent")
     assert resumed.out == "absent: gets its commands\n", resumed
 
