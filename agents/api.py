@@ -41,6 +41,11 @@ ERROR_CODE = "Nats-Service-Error-Code"
 
 NOT_UNDERSTOOD = 502  # code of a Refused: the answer is not what we know
 
+START_ONE = "start one with `headway up` or `headway coordinator`"
+HELD_UP = (
+    f"if one runs, it is frozen, or cut off from NATS or PostgreSQL; if none does, {START_ONE}"
+)
+
 _TOKEN = re.compile(r"hw_[0-9a-f]{1,32}_[A-Za-z0-9_-]{1,128}")
 _REFERENCE = b'{"dataref":'
 
@@ -101,7 +106,7 @@ class Api:
     ) -> None:
         self.connection = connection
         self._keyring = keyring
-        self._token = _checked(token)
+        self._token = checked_token(token)
         self.timeout = timeout
         self._agent = agent
 
@@ -169,13 +174,13 @@ class Api:
         except final:
             raise
         except Unavailable as error:
+            remedy = HELD_UP if isinstance(error, Unanswered) else START_ONE
             raise Unavailable(
-                f"no coordinator answered {what!r} within {self.timeout:g} s "
-                f"({error}); start one with `headway up` or `headway coordinator`"
+                f"no coordinator answered {what!r} within {self.timeout:g} s ({error}); {remedy}"
             ) from error
 
 
-def _checked(token: str) -> str:
+def checked_token(token: str) -> str:
     """The token, if it can stand in a header; an error does not repeat it."""
     if token and _TOKEN.fullmatch(token) is None:
         raise InvalidInput("the token is not one: `headway tokens create` gives hw_<id>_<secret>")

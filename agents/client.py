@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 from uuid import UUID
 
-from headway.agents.api import TIMEOUT_S, made
+from headway.agents.api import TIMEOUT_S, checked_token, made
 from headway.agents.codec import Keyring
 from headway.agents.connection import connect
 from headway.agents.documents import Documents
@@ -55,6 +55,7 @@ class Client(Submissions, Interventions, Limiting, Reading):
         keyring: Keyring | None = None,
     ) -> Client:
         """A client with a connection of its own; see `connection.connect` for `url`."""
+        checked_token(token)  # before there is a connection that would have to be closed
         connection = await connect(url, name=name, wait=wait)
         return cls(connection, timeout=timeout, token=token, keyring=keyring)
 
