@@ -1,15 +1,24 @@
-"""Giving commands to `headway` as a person or a script would: as processes, in a folder."""
+"""Giving commands to `headway` as a person or a script would: in a folder; as processes, or, where
+a process is not the point, in this one, which takes a tenth of the time."""
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
 import subprocess
 import sys
 import time
+import traceback
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+from headway.cli.main import main
 
 HEADWAY = Path(sys.executable).with_name("headway")
 ANSWER_WITHIN_S = 60.0
@@ -54,6 +63,19 @@ class Shell:
         )
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
+    def run_here(self, *arguments: str) -> Ended:
+        """Run `headway` to its end in this process; one at a time."""
+        with chdir(self.folder), _process(self._environment(), arguments) as (out, err):
+            code = 0
+            try:
+                main()
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+            except BaseException:
+                code = 1
+                traceback.print_exc()
+        return Ended(code, _text(out), _text(err))
+
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start `headway` and leave it running; its standard error goes to a file."""
         with (self.folder / f"{arguments[0]}.log").open("w") as log:
@@ -76,3 +98,28 @@ class Shell:
     def _environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("HEADWAY_")}
         return kept | self.environment
+
+
+@contextmanager
+def _process(
+    environment: dict[str, str], arguments: tuple[str, ...]
+) -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
+    """What a process has for itself, and what nobody sees of it afterwards: arguments, environment,
+    standard streams, and where log records go."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    log = logging.getLogger()
+    with (
+        patch.object(sys, "argv", ["headway", *arguments]),
+        patch.object(sys, "stdin", io.StringIO()),
+        patch.object(sys, "stdout", out),
+        patch.object(sys, "stderr", err),
+        patch.object(log, "handlers", []),
+        patch.object(log, "level", logging.WARNING),
+        patch.dict(os.environ, environment, clear=True),
+    ):
+        yield out, err
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()

@@ -81,6 +81,8 @@ async def test_an_approval_is_no_good_before_it_is_asked_for_nor_for_another_cal
         assert (await system.client.result(task, timeout=10)).status == "succeeded"
         with pytest.raises(Conflict):
             await system.client.approve(task, invocation=call, by="me")
+        await system.client.cancel(other)
+        await system.client.result(other, timeout=10)
     assert [called for called, _ in till.calls] == [task]
 
 
@@ -88,7 +90,6 @@ async def test_with_tokens_only_role_operate_approves_and_no_agent_does(
     system: System, running: list[Coordinator], making: TokenMaking
 ) -> None:
     """The id of a call is no secret, so it is the token that keeps others from approving it."""
-    await registered(system.client, REFUND)
     url = system.nats.url
     tokens = {role: await making.create(role, role) for role in (VIEW, SUBMIT, OPERATE)}
     async with (
@@ -97,6 +98,7 @@ async def test_with_tokens_only_role_operate_approves_and_no_agent_does(
         await Client.connect(url, token=tokens[OPERATE]) as operator,
         working(url, (till := Till(operator)).agent()),
     ):
+        await registered(operator, REFUND)
         task = (await submitter.submit("refund", {})).task
         [call] = await eventually(lambda: waiting(operator, task), 10)
         for who in (system.client, viewer, submitter):
