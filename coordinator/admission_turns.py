@@ -26,11 +26,9 @@ from headway.coordinator.commands import check_agent
 from headway.coordinator.errors import CoordinatorError, Refusal, StoreUnavailable
 from headway.coordinator.groupcommit import GroupCommit
 from headway.coordinator.limits import SECOND_US, Limit, Limits, agent_place, places_of
-from headway.coordinator.pacing import Ask, Standing, Turn, Use, turn
+from headway.coordinator.pacing import TURN_KEPT_US, Ask, Standing, Turn, Use, turn
 from headway.coordinator.records import Loaded
 from headway.coordinator.store import Store
-from headway.sagas.actions import Dispatch
-from headway.sagas.task import Phase
 from headway.sagas.transition import outstanding
 
 _LOG = logging.getLogger(__name__)
@@ -40,15 +38,16 @@ AGAIN_MS = 250  # how soon to ask again where there is no room
 RECOVERIES_PER_S = 500.0  # of an agent without a declared rate, of each coordinator
 RECOVERIES_AT_ONCE = 200
 RECOVERY_JITTER = 0.2  # of the wait
+PROMISED_MAX = 16_384
 ASK_BYTES = 200
 
 
 class Question(NamedTuple):
-    """`vouched`: the engine granted this very attempt to its agent."""
+    """`recovery`: of a command that may have been begun before."""
 
     agent: str
     ask: Ask
-    vouched: bool
+    recovery: bool
 
 
 class Wait(NamedTuple):
@@ -70,24 +69,36 @@ class Turns:
         self._monotonic = monotonic
         self._rng = rng
         self._levels: dict[str, int] = {}  # of the buckets for recoveries
+        self._promised: dict[tuple[str, Ask], int] = {}  # turns of recoveries that are to come
         self._commits: GroupCommit[Question, Wait] = GroupCommit(self._commit, _touched)
 
     async def take(self, agent: str, ask: Ask, *, recovery: bool) -> Wait:
-        """The turn of an attempt of `agent`; of a `recovery` the engine has granted it. Refusal: it
-        is not the agent's, not outstanding, or a newer command of its step waits."""
+        """The turn of an attempt of `agent`. Refusal: it is not the agent's, not outstanding, or a
+        newer command of its step waits."""
         if self._declared.is_paced(agent):
-            return await self._commits.ask(Question(agent, ask, vouched=recovery), ASK_BYTES)
-        return self._of_recovery(agent) if recovery else Wait()
+            return await self._commits.ask(Question(agent, ask, recovery), ASK_BYTES)
+        return self._of_recovery(agent, ask) if recovery else Wait()
 
-    def _of_recovery(self, agent: str) -> Wait:
+    def _of_recovery(self, agent: str, ask: Ask) -> Wait:
         place, now_us = agent_place(agent), round(self._monotonic() * SECOND_US)
+        promised_us = self._promised.pop((agent, ask), 0)
+        if promised_us + TURN_KEPT_US >= now_us:
+            return self._promise(agent, ask, promised_us, now_us)
         limits = Limits([_RECOVERIES._replace(name=agent)])
         standing = Standing((place,), 0, state="admitted")
         if len(self._levels) > 1_000:
             self._levels = {each: us for each, us in self._levels.items() if us > now_us}
         given = turn(_NOBODY, standing, limits, self._levels, {}, now_us)
-        wait_ms = (given.at_us - now_us) / 1_000
-        return Wait(round(wait_ms * (1 + self._rng.uniform(0, RECOVERY_JITTER))))
+        wait_us = (given.at_us - now_us) * (1 + self._rng.uniform(0, RECOVERY_JITTER))
+        return self._promise(agent, ask, now_us + round(wait_us), now_us)
+
+    def _promise(self, agent: str, ask: Ask, at_us: int, now_us: int) -> Wait:
+        """The turn, and the same one if it is asked for again."""
+        if at_us > now_us:
+            if len(self._promised) >= PROMISED_MAX:
+                del self._promised[next(iter(self._promised))]
+            self._promised[agent, ask] = at_us
+        return Wait(max(0, round((at_us - now_us) / 1_000)))
 
     async def _commit(self, questions: Sequence[Question]) -> Sequence[Wait | CoordinatorError]:
         for _ in range(ROUNDS_MAX):
@@ -124,9 +135,9 @@ class Turns:
     async def _refusals(
         self, known: Sequence[tuple[Question, Standing]]
     ) -> dict[Question, Refusal]:
-        """What has no row of its own, and was not granted either, is held against the state: or
-        else an agent could take turns, and places in the line, that are another's."""
-        doubtful = [each for each, standing in known if not _is_vouched(each, standing)]
+        """What was not just admitted is held against the state: it may be over by now; and an agent
+        could take turns, and places in the line, that are another's."""
+        doubtful = [each for each, standing in known if not _is_admitted(each, standing)]
         if not doubtful:
             return {}
         loaded = await self._store.read(list({each.ask.task: None for each in doubtful}))
@@ -201,16 +212,16 @@ def _standing(agent: str, row: asyncpg.Record) -> Standing:
     return Standing(places, row["priority"], place, *given)
 
 
-def _is_vouched(question: Question, standing: Standing) -> bool:
-    """Whether the question is for an attempt that a coordinator gave to this agent to begin, and
-    did not ask about before."""
+def _is_admitted(question: Question, standing: Standing) -> bool:
+    """Whether this very command was admitted, and nobody asked for its turn before."""
     ask, row = question.ask, standing.row
     own = row == (ask.phase, ask.attempt, ask.epoch) and standing.agent == question.agent
-    return question.vouched or (own and standing.state == "admitted")
+    return own and standing.state == "admitted"
 
 
 def _refusal(question: Question, loaded: Loaded | None) -> Refusal | None:
-    """Why the agent has no business with this attempt, or not any more; None if it has."""
+    """Why the agent has no business with this attempt, or not any more; None if it has. Of what is
+    recovered, its claim tells which of several may go on."""
     ask = question.ask
     if loaded is None:
         return Refusal("there is no such task", 404)
@@ -218,10 +229,11 @@ def _refusal(question: Question, loaded: Loaded | None) -> Refusal | None:
         check_agent(question.agent, loaded, ask.step, ask.phase)
     except Refusal as refusal:
         return refusal
-    wanted = Dispatch(ask.step, Phase(ask.phase), ask.attempt, ask.epoch)
-    if wanted not in outstanding(loaded.definition, loaded.task):
-        return Refusal("this attempt is not outstanding any more", 409)
-    return None
+    for sent in outstanding(loaded.definition, loaded.task):
+        same = (sent.step, sent.phase, sent.attempt) == (ask.step, ask.phase, ask.attempt)
+        if same and (question.recovery or sent.epoch == ask.epoch):
+            return None
+    return Refusal("this attempt is not outstanding any more", 409)
 
 
 def _row(question: Question, standing: Standing, its: Turn) -> tuple[object, ...]:

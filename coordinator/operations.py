@@ -32,6 +32,7 @@ from headway.sagas.task import Claim, Phase
 
 ATTRIBUTES_MAX = 32
 ATTRIBUTE_MAX_CHARS = 256
+SOON_MS = 1_000  # a turn that comes later is asked for again before it does
 
 
 class Unread(Protocol):
@@ -45,7 +46,8 @@ class FetchPayload(Protocol):
 
 
 class TakeTurn(Protocol):
-    """When an attempt of `agent` may begin; Refusal if a newer command of its step waits."""
+    """When an attempt of `agent` may begin; the same question is answered alike. Refusal if it is
+    not the agent's, not outstanding, or a newer command of its step waits."""
 
     async def __call__(self, agent: str, ask: Ask, *, recovery: bool) -> Wait: ...
 
@@ -101,13 +103,14 @@ class TaskOperations:
         return views.SubmitManyReply(outcomes=outcomes)
 
     async def claim(self, request: views.ClaimRequest, caller: Caller) -> views.ClaimReply:
-        """Grant a command, and tell when it may begin; of a first delivery, only that. Ask again
-        while an answer of its task is waiting to be handled: it may be this command's."""
-        reply = views.ClaimReply(granted=True, epoch=request.epoch)
-        if not request.first:
-            reply = await self._claimed(request, caller)
-        if not reply.granted:
-            return reply
+        """Tell when a command may begin and, once that is soon, grant it; a first delivery needs no
+        grant. Ask again while an answer of its task is waiting to be handled: it may be this
+        command's.
+
+        It is granted no sooner, since from then on its agent counts as at work on it.
+        """
+        if not request.first and await self._around.unread([request.task]):
+            raise BusUnavailable("an event of this task is about to be handled; ask again")
         asked = f"{request.epoch}/{request.delivery}/{request.worker}"
         place = (request.task, request.step, request.phase, request.attempt, request.epoch)
         try:
@@ -116,16 +119,15 @@ class TaskOperations:
             )
         except Refusal as refusal:
             return views.ClaimReply(granted=False, reason=refusal.reason)
-        return reply.model_copy(
-            update={
-                "again_in_ms" if wait.again else "start_in_ms": wait.ms,
-                "paced": wait.paced,
-            }
-        )
+        reply = views.ClaimReply(granted=True, epoch=request.epoch, paced=wait.paced)
+        if wait.again or wait.ms > SOON_MS:
+            ahead_ms = 0 if wait.again else SOON_MS // 2
+            return reply.model_copy(update={"again_in_ms": wait.ms - ahead_ms})
+        if not request.first:
+            reply = await self._claimed(request, caller)
+        return reply.model_copy(update={"start_in_ms": wait.ms, "paced": wait.paced})
 
     async def _claimed(self, request: views.ClaimRequest, caller: Caller) -> views.ClaimReply:
-        if await self._around.unread([request.task]):
-            raise BusUnavailable("an event of this task is about to be handled; ask again")
         happened = i.ClaimAsked(
             self._clock(),
             request.step,

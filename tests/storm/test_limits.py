@@ -437,3 +437,19 @@ async def test_however_many_slow_keys_are_used_up_none_that_has_room_waits_behin
         await eventually(each_had_its_turn, 4)
         await system.client.remove_limit("key", "shop:customer")
         await system.all_settled(48)
+
+
+async def test_what_waits_for_its_turn_is_not_at_work_yet(system, monkeypatch):
+    monkeypatch.setattr("headway.agents.repeats.OLD_COMMAND_S", 0.0)  # so that all are claimed
+    monkeypatch.setattr("headway.sagas.deadlines.CLOSE_GRACE_MS", 100)
+    agent = patient()
+    agent.go_on.set()
+    at_most = Timeouts(start_to_close=1.2)
+    saga = Saga("linear").step("a", "shop.a", read_only=True, timeouts=at_most, retry=ONCE)
+    async with system.coordinating() as running:
+        await registered(system.client, saga)
+        await submit(system, 9)
+        await system.client.set_limit("agent", "shop", rate=3.0, burst=1)
+        await known(running, 1)
+        async with working(system.nats.url, agent):
+            assert await system.all_settled(9) == {"succeeded": 9}

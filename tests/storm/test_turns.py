@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import random
 import time
 from uuid import UUID
@@ -20,28 +21,32 @@ from headway.coordinator.admission_turns import (
 from headway.coordinator.errors import Refusal
 from headway.coordinator.pacing import Ask
 from headway.coordinator.store import Store
+from headway.sagas import Saga
 
 RATE = 20.0
+SAGA = Saga("s").step("a", "shop.a", read_only=True)
+AT_WORK = {"status": "scheduled", "attempt": 1, "actions": 1, "scheduled_at": 1, "dispatched_at": 1}
+STATE = json.dumps({"reason": "", "incident": "", "cause": "", "steps": {"a": AT_WORK}}).encode()
 
 
 @pytest.fixture
 async def store(postgres_url):
     store = Store(postgres_url)
     await store.open()
-    await store.fetch("register_saga", "s", 1, "digest", b"{}", 0)
+    await store.fetch("register_saga", "s", 1, "digest", SAGA.define().body, 0)
     yield store
     await store.close()
 
 
 async def tasks_in(store, count):
-    """Tasks, as far as turns look at them."""
+    """Tasks whose one step is with its agent."""
     ids = [new_task_id() for _ in range(count)]
     async with store._service._connection() as connection:
         await connection.raw.executemany(
             "INSERT INTO headway.tasks (id, saga, saga_version, version, status, created_at,"
-            " updated_at, input_digest, input, attributes, state, waits) VALUES"
-            " ($1, 's', 1, 1, 'succeeded', now(), now(), '', '{}', '{}', '{}', false)",
-            [(each,) for each in ids],
+            " updated_at, input_digest, input, attributes, state, waits, due_at) VALUES"
+            " ($1, 's', 1, 2, 'running', now(), now(), '', '{}', '{}', $2, false, now())",
+            [(each, STATE) for each in ids],
         )
     return ids
 
@@ -139,3 +144,23 @@ async def test_a_few_recoveries_wait_for_nothing_and_many_are_spread(store):
     assert 0.95 * ideal_ms <= max(wait.ms for wait in waits) <= ideal_ms * (1.1 + RECOVERY_JITTER)
     assert (await turns.take("other", ask(UUID(int=1)), recovery=True)).ms == 0
     assert (await turns.take("shop", ask(UUID(int=1)), recovery=False)).ms == 0
+
+
+async def test_a_recovery_that_is_asked_for_again_has_the_same_turn(store):
+    now = 1_000.0
+    turns = Turns(store, Declared(store), lambda: now, random.Random(1))
+    waits = [await turns.take("shop", ask(UUID(int=n)), recovery=True) for n in range(400)]
+    assert waits[-1].ms > 0
+    assert await turns.take("shop", ask(UUID(int=399)), recovery=True) == waits[-1]
+    now += waits[-1].ms / 1_000
+    assert (await turns.take("shop", ask(UUID(int=399)), recovery=True)).ms == 0
+
+
+async def test_what_is_not_outstanding_has_no_turn(store):
+    await store.fetch("set_limit", "agent", "shop", 1.0, 1, None, "ada")
+    [task] = await tasks_in(store, 1)
+    turns = await turns_of(store)
+    later = ask(task)._replace(attempt=2)
+    for recovery in (True, False):
+        with pytest.raises(Refusal, match="this attempt is not outstanding any more"):
+            await turns.take("shop", later, recovery=recovery)
