@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from headway.cli import tables
+from headway.agents.client import Client
+from headway.agents.limit_views import BreakerView
+from headway.cli import output, tables
 from headway.cli.extras import load
 from headway.cli.interventions import person
 from headway.cli.terminal import PostgresUrl, Terminal, with_flags
@@ -36,8 +38,18 @@ def agents(terminal: Terminal) -> None:
 
 def pause(terminal: Terminal, agent: Name, reason: Reason = "") -> None:
     """Give an agent nothing more, until it is resumed; what it has in hand goes on."""
-    view = terminal.ask(lambda client: client.pause_agent(agent, reason, by=person()))
+
+    async def paused(client: Client) -> tuple[BreakerView, bool]:
+        view = await client.pause_agent(agent, reason, by=person())
+        return view, agent in {one.agent for one in (await client.agents()).agents}
+
+    view, known = terminal.ask(paused)
     terminal.show(view, tables.breaker)
+    if not known:
+        output.narrate(
+            f"no agent {agent!r} was here so far: if that is not its name, resume it; "
+            "`headway agents` lists those that were"
+        )
 
 
 def resume(terminal: Terminal, agent: Name, reason: Reason = "") -> None:

@@ -66,8 +66,19 @@ def test_an_agent_is_paused_shown_as_that_and_resumed(shell: Shell) -> None:
         "once it is well again: `headway agents resume absent`"
     ]
     assert not [each for each in told if each["check"].startswith("consumer")], told
+    assert "no agent" not in paused.err
     resumed = shell.run("agents", "resume", "absent")
     assert resumed.out == "absent: gets its commands\n", resumed
+
+
+def test_pausing_an_agent_that_never_was_asks_for_its_name(shell: Shell) -> None:
+    paused = shell.run("agents", "pause", "absnt")
+    assert (paused.code, paused.err) == (
+        0,
+        "no agent 'absnt' was here so far: if that is not its name, resume it; "
+        "`headway agents` lists those that were\n",
+    )
+    assert shell.run("agents", "resume", "absnt").out == "absnt: gets its commands\n"
 
 
 def test_a_task_is_submitted_with_a_priority(shell: Shell) -> None:
