@@ -153,6 +153,15 @@ async def test_without_a_coordinator_the_error_says_how_to_start_one(nats_url: s
             await client.submit("refund", 1)
 
 
+async def test_with_a_coordinator_that_keeps_silent_the_error_says_what_may_be_the_matter(
+    nats_url: str,
+) -> None:
+    async with await Client.connect(nats_url, timeout=0.2) as client:
+        await client.connection.nc.subscribe("hw.api.submit")
+        with pytest.raises(Unavailable, match="if one runs, it is frozen, or cut off from NATS"):
+            await client.submit("refund", 1)
+
+
 async def test_an_answer_that_is_not_understood_asks_about_versions(
     api: FakeApi, client: Client
 ) -> None:
