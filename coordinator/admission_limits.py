@@ -6,7 +6,7 @@ reach PostgreSQL and then admits nothing either.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import asyncpg
 from headway.agents import limit_views as views
@@ -53,6 +53,12 @@ class Declared:
             self.active = left["exist"]
         self.active = self.active or bool(limits)
         self.paced = await self._agents_of(limits)
+        known = self.limits.declared
+        await self._ease(
+            each
+            for each in limits.declared.values()
+            if each.place in known and not each.is_as_fast_as(known[each.place])
+        )  # we may have given turns at the old rate until now
         self.limits, self._read_at = limits, began
 
     def concerns(self, agent: str, saga: str) -> bool:
@@ -106,9 +112,17 @@ class Declared:
         _check(request)
         burst = request.burst or default_burst(request.rate)
         arguments = (request.scope, request.name, request.rate, burst, request.concurrency)
+        before = Limits(_limit(row) for row in await self._store.fetch("limits"))
         [row] = await self._store.fetch("set_limit", *arguments, caller.name or request.by)
+        limit = _limit(row)
+        if not limit.is_as_fast_as(before.declared.get(limit.place)):
+            await self._ease([limit])
         self._read_at = -REFRESH_S
-        return _view(_limit(row))
+        return _view(limit)
+
+    async def _ease(self, changed: Iterable[Limit]) -> None:
+        for limit in changed:
+            await self._store.fetch("ease_bucket", limit.place, limit.empty_us)
 
     async def remove(self, request: views.LimitRef) -> views.LimitRef:
         rows = await self._store.fetch("remove_limit", request.scope, request.name)

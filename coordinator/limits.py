@@ -60,6 +60,15 @@ class Limit(NamedTuple):
         burst = max(1, self.burst - math.ceil(self.rate * LATE_MAX_S))
         return (burst - 1) * self.interval_us
 
+    @property
+    def empty_us(self) -> int:
+        """How long its bucket takes to fill, when all of the burst was taken."""
+        return self.burst * self.interval_us
+
+    def is_as_fast_as(self, other: Limit | None) -> bool:
+        """Whether turns are given as another declaration of its place has them given."""
+        return other is not None and (self.rate, self.burst) == (other.rate, other.burst)
+
     def __str__(self) -> str:
         parts = [] if self.rate is None else [rate_text(self.rate)]
         parts += [] if self.concurrency is None else [f"{self.concurrency} at a time"]

@@ -32,6 +32,7 @@ from headway.sagas.task import Claim, Phase
 
 ATTRIBUTES_MAX = 32
 ATTRIBUTE_MAX_CHARS = 256
+AGAIN_MAX_MS = 2_000  # a turn is asked for again: the limit may be another meanwhile
 SOON_MS = 1_000  # a turn that comes later is asked for again before it does
 
 
@@ -122,7 +123,7 @@ class TaskOperations:
         reply = views.ClaimReply(granted=True, epoch=request.epoch, paced=wait.paced)
         if wait.again or wait.ms > SOON_MS:
             ahead_ms = 0 if wait.again else SOON_MS // 2
-            return reply.model_copy(update={"again_in_ms": wait.ms - ahead_ms})
+            return reply.model_copy(update={"again_in_ms": min(wait.ms - ahead_ms, AGAIN_MAX_MS)})
         if not request.first:
             reply = await self._claimed(request, caller)
         return reply.model_copy(update={"start_in_ms": wait.ms, "paced": wait.paced})

@@ -188,9 +188,10 @@ def turn(
     """
     if standing.row is not None and standing.row > (ask.phase, ask.attempt, ask.epoch):
         return Turn(late=True)
-    if standing.asked == ask.asked and standing.turn_us + TURN_KEPT_US >= now_us:
-        return Turn(standing.turn_us)
     limiting = limits.limiting(standing.places)
+    has_one = standing.asked == ask.asked and standing.turn_us + TURN_KEPT_US >= now_us
+    if has_one and standing.turn_us <= _earliest(limiting, levels, now_us):
+        return Turn(standing.turn_us)  # a later one is of a rate, or a clock, that is no more
     if standing.is_stranger:
         if _is_crowded(limiting, use):
             return Turn(full=True)
@@ -198,13 +199,17 @@ def turn(
             use[place] = Use(use.get(place, Use()).open + 1)
             if limit.rate is None:
                 levels[place] = levels.get(place, 0) + 1  # so that two cannot count at once
-    rated = {place: limit for place, limit in limiting.items() if limit.rate is not None}
-    at = now_us
-    for place, limit in rated.items():
-        at = max(at, levels.get(place, 0) - limit.tolerance_us)
-    for place, limit in rated.items():
-        levels[place] = max(levels.get(place, 0), at) + limit.interval_us
+    at = _earliest(limiting, levels, now_us)
+    for place, limit in limiting.items():
+        if limit.rate is not None:
+            levels[place] = max(levels.get(place, 0), at) + limit.interval_us
     return Turn(at, new=True)
+
+
+def _earliest(limiting: Mapping[str, Limit], levels: Mapping[str, int], now_us: int) -> int:
+    """When the buckets of all these places have a turn to give."""
+    rated = (each for each in limiting.items() if each[1].rate is not None)
+    return max([now_us, *(levels.get(place, 0) - limit.tolerance_us for place, limit in rated)])
 
 
 def _is_crowded(limiting: Mapping[str, Limit], use: Mapping[str, Use]) -> bool:

@@ -196,6 +196,14 @@ WHERE a.task_id > $1::uuid
 ORDER BY a.task_id, a.step
 LIMIT $2;
 
+-- name: ease_bucket
+-- Another rate was declared: what was taken at the old one holds nobody for longer than a bucket that
+-- is empty now. $1 place, $2 how long an empty one takes to fill (us). For a key, of all its values.
+UPDATE headway.buckets
+SET full_us = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $2::bigint
+WHERE (place = $1 OR starts_with(place, $1 || '/'))
+  AND full_us > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $2::bigint;
+
 -- name: prune_buckets
 -- A bucket that is full is as good as none.
 DELETE FROM headway.buckets

@@ -453,3 +453,25 @@ async def test_what_waits_for_its_turn_is_not_at_work_yet(system, monkeypatch):
         await known(running, 1)
         async with working(system.nats.url, agent):
             assert await system.all_settled(9) == {"succeeded": 9}
+
+
+@pytest.mark.parametrize("removed", [False, True])
+async def test_a_rate_that_was_set_too_low_holds_nobody_once_another_is_set(system, removed):
+    agent = patient()
+    agent.go_on.set()
+    async with system.coordinating(2) as running:
+        await registered(system.client, linear(steps="a"))
+        await submit(system, 5)  # in the stream before there is a limit: with the worker, they wait
+        await system.client.set_limit("agent", "shop", rate=1 / 3600, burst=1)
+        await known(running, 1)
+        async with working(system.nats.url, agent):
+            await eventually(lambda: begun(system, 5), 5)
+            await submit(system, 5)
+            if removed:
+                await system.client.remove_limit("agent", "shop")
+            await system.client.set_limit("agent", "shop", rate=20.0)
+            await system.all_settled(10, 6)
+
+
+async def begun(system, count):
+    return (await rows(system)).get("begun", 0) >= count - 1
