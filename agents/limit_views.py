@@ -36,7 +36,8 @@ class LimitRef(_Model):
 
 class LimitRequest(LimitRef):
     """limits.set: attempts begun a second and at once, and attempts at a time; takes the place of
-    what was declared before. Without a burst, it is what 0.2 s of the rate are."""
+    what was declared before. Without a burst, it is what 0.2 s of the rate are, and
+    one."""
 
     rate: Annotated[float, Field(ge=RATE_MIN, le=RATE_MAX)] | None = None
     burst: Count | None = None

@@ -50,7 +50,8 @@ def set_limit(
         str | None, typer.Option(metavar="N/s", help="Attempts begun: 50/s, 100/m or 1000/h.")
     ] = None,
     burst: Annotated[
-        int | None, typer.Option(min=1, help="How many may begin at once; else 0.2 s of the rate.")
+        int | None,
+        typer.Option(min=1, help="How many may begin at once; else 0.2 s of the rate, and one."),
     ] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Attempts at a time.")] = None,
 ) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable
 
 import asyncpg
 from headway.agents import limit_views as views
+from headway.agents.limit_views import rate_text
 from headway.agents.subjects import TOKEN
 from headway.coordinator.caller import Caller
 from headway.coordinator.clock import monotonic
 from headway.coordinator.errors import Refusal
-from headway.coordinator.limits import Limit, Limits, default_burst, is_attribute
+from headway.coordinator.limits import Limit, Limits, is_attribute, least_burst
 from headway.coordinator.serving import Serve, typed, typed_by
 from headway.coordinator.store import Store
 from headway.sagas.definition import Definition
@@ -110,7 +111,7 @@ class Declared:
 
     async def set(self, request: views.LimitRequest, caller: Caller) -> views.LimitView:
         _check(request)
-        burst = request.burst or default_burst(request.rate)
+        burst = request.burst or least_burst(request.rate)
         arguments = (request.scope, request.name, request.rate, burst, request.concurrency)
         before = Limits(_limit(row) for row in await self._store.fetch("limits"))
         [row] = await self._store.fetch("set_limit", *arguments, caller.name or request.by)
@@ -155,3 +156,10 @@ def _check(request: views.LimitRequest) -> None:
         raise Refusal("a limit needs a rate, a concurrency, or both", 422)
     if request.rate is None and request.burst is not None:
         raise Refusal("a burst belongs to a rate", 422)
+    least = least_burst(request.rate)
+    if request.burst is not None and request.burst < least:
+        raise Refusal(
+            f"a burst of {request.burst} cannot be kept to: attempts may begin 0.2 s after their "
+            f"turn, so at {rate_text(request.rate or 0)} it is at least {least}",
+            422,
+        )

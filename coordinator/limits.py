@@ -23,7 +23,6 @@ from headway.agents.limit_views import rate_text
 
 ScopeName = Literal["agent", "saga", "key"]
 
-BURST_DEFAULT_S = 0.2  # of the rate, where no burst is declared
 SECOND_US = 1_000_000
 
 _ATTRIBUTE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -75,9 +74,13 @@ class Limit(NamedTuple):
         return ", ".join(parts)
 
 
-def default_burst(rate: float | None) -> int:
-    """What 0.2 s of the rate are."""
-    return 1 if rate is None else max(1, round(rate * BURST_DEFAULT_S))
+def least_burst(rate: float | None) -> int:
+    """What a burst must be so that rate and burst bound what a downstream sees: an attempt may
+    begin LATE_MAX_S after its turn, so that as many may come together as have turns in that time.
+    It is also the default. Below 5/s that is one, and two may be nearer by that much."""
+    if rate is None or rate * LATE_MAX_S < 1:
+        return 1
+    return math.ceil(rate * LATE_MAX_S) + 1
 
 
 class Limits:

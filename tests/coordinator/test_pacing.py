@@ -12,7 +12,7 @@ from headway.coordinator.limits import (
     SECOND_US,
     Limit,
     Limits,
-    default_burst,
+    least_burst,
     places_of,
 )
 from headway.coordinator.pacing import (
@@ -81,8 +81,9 @@ def test_rates_are_told_as_they_are_written(rate, text):
     assert rate_text(rate) == text
 
 
-def test_without_a_declared_burst_it_is_a_fifth_of_a_second():
-    assert [default_burst(rate) for rate in (50.0, 1.0, None)] == [10, 1, 1]
+def test_a_burst_has_room_for_all_that_may_begin_late_together():
+    rates = (50.0, 40.0, 5.0, 1.0, None)
+    assert [least_burst(rate) for rate in rates] == [11, 9, 2, 1, 1]
 
 
 def test_of_any_window_no_more_turns_than_rate_and_burst_allow():

@@ -34,7 +34,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tasks", type=int, default=5_000)
     parser.add_argument("--rate", type=float, default=50.0)
-    parser.add_argument("--burst", type=int, default=10)
+    parser.add_argument("--burst", type=int, default=11)
     options = parser.parse_args()
     plan = Plan(
         options.tasks,

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.timed
 
 
 async def test_after_everything_was_killed_the_downstream_sees_no_more_than_declared(system):
-    outcome = await storm(system, Plan(tasks=300, rate=50, burst=10, begun=40))
+    outcome = await storm(system, Plan(tasks=300, rate=50, burst=11, begun=40))
     for name, value in outcome.rows():
         print(f"{name}: {value}")
     assert outcome.ended == {"succeeded": 330}
