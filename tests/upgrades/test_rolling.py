@@ -29,8 +29,6 @@ ORDERS_EVERY_S = 0.03
 FAILS_EVERY = 5  # orders
 IN_TIME_S = 60.0
 
-pytestmark = pytest.mark.timed
-
 
 @dataclass
 class Shop:
