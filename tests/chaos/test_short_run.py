@@ -12,7 +12,6 @@ from chaos import table
 from chaos.__main__ import said
 from chaos.run import Run, chosen
 
-
 FAULTS = (
     "agent killed",
     "coordinator killed",

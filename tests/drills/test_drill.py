@@ -20,7 +20,6 @@ from headway.drills.setting import NotRecovered, Setting
 from headway.drills.staging import staging_faults
 from typer.testing import CliRunner
 
-
 READY_WITHIN_S = 60.0
 DRILLED_WITHIN_S = 150.0
 ALL = [fault.name for fault in (*FAULTS, *staging_faults(Path()))]
