@@ -36,7 +36,7 @@ class Admission:
         self._roll = roll
         self.declared = Declared(store)
         self.breakers = Breakers(store, wire, now_ms, rng, self._wake)
-        self.explain = Explanations(store, self.declared, self.breakers)
+        self.explain = Explanations(store, self.declared, self.breakers, roll)
         self.turns = Turns(store, self.declared, time.monotonic, rng)
         self.commands = Admissions(
             store, self.declared, transport, contents, self.breakers.observe, self._wake

@@ -22,6 +22,8 @@ from headway.sagas.recovery import stuck
 from headway.sagas.step import Step
 from headway.sagas.task import StepState, Task, TaskStatus
 
+ABSENT = "no instance is connected"
+
 
 def task_view(loaded: Loaded, present: Container[str]) -> views.TaskView:
     """A task, step by step. `present` are the agents with a live instance."""
@@ -125,7 +127,7 @@ def _waiting_for(
             return "a person's approval of a call"
         case _:
             agent = agent_of(step, state.phase)
-            there = "" if agent in present else " (no instance is connected)"
+            there = "" if agent in present else f" ({ABSENT})"
             return f"agent {agent!r}{there}"
 
 
