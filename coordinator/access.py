@@ -73,6 +73,6 @@ def check_role(operation: str, need: Need, caller: Caller) -> None:
     """Refusal (403) if the caller's role is not enough."""
     if not need.is_met_by(caller.role):
         raise Refusal(
-            f"token {caller.name!r} has role {caller.role!r}; {operation!r} needs {need.role!r}",
+            f"token {caller.name!r} has role {caller.role!r}; {operation!r} needs {need}",
             403,
         )

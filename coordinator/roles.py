@@ -1,7 +1,8 @@
 """Which role each operation of people needs. Pure.
 
-`view` sees everything and changes nothing; `submit` hands in tasks, and sees and cancels its own;
-`operate` may all. Agents' workers need no role: the server lets each agent ask for its own only.
+`view` sees everything and changes nothing; `submit` hands in tasks, sees and cancels its own, and
+has no part in documents, which tell of everybody's tasks; `operate` may all. Agents' workers need
+no role: the server lets each agent ask for its own only.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Literal
 VIEW, SUBMIT, OPERATE = "view", "submit", "operate"
 ROLES = (VIEW, SUBMIT, OPERATE)  # each may what the ones before it may, but for what is not its own
 
-Own = Literal["", "task", "owner"]
-"""How role `submit` is held to its own tasks: by the task that a request names, or by the owner
-that a list is narrowed to."""
+Own = Literal["", "task", "owner", "never"]
+"""How role `submit` is held to its own tasks: by the task that a request names, by the owner that a
+list is narrowed to, or by being refused what nobody can narrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,15 @@ class Need:
     own: Own = ""
 
     def is_met_by(self, role: str) -> bool:
+        if role == SUBMIT and self.own == "never":
+            return False
         return not self.role or ROLES.index(role) >= ROLES.index(self.role)
+
+    def __str__(self) -> str:
+        """For whoever has too small a role."""
+        if self.own == "never":
+            return " or ".join(repr(role) for role in ROLES if self.is_met_by(role))
+        return repr(self.role)
 
 
 NEEDS: Mapping[str, Need] = {
@@ -63,8 +72,8 @@ NEEDS: Mapping[str, Need] = {
     "document.collection": Need(OPERATE),
     "document.put": Need(OPERATE),
     "document.delete": Need(OPERATE),
-    "document.get": Need(VIEW),
-    "document.list": Need(VIEW),
-    "document.history": Need(VIEW),
-    "document.changes": Need(VIEW),
+    "document.get": Need(VIEW, "never"),
+    "document.list": Need(VIEW, "never"),
+    "document.history": Need(VIEW, "never"),
+    "document.changes": Need(VIEW, "never"),
 }

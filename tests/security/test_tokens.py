@@ -77,6 +77,26 @@ def test_roles_are_ordered() -> None:
         assert Need(least).is_met_by(held) is enough
 
 
+async def test_documents_are_read_by_view_and_operate_and_kept_from_role_submit(
+    system: System, running: list[Coordinator], making: TokenMaking
+) -> None:
+    """They say which task changed them, whosever it is."""
+    tokens = {role: await making.create(f"{role}-reads", role) for role in ROLES}
+    collection, one = {"collection": "orders"}, {"collection": "orders", "key": "one"}
+    put = one | {"expected": 0, "body": {"paid": True}}
+    for operation, request in [("collection", {"name": "orders"}), ("put", put)]:
+        assert await asked(system, f"document.{operation}", request, tokens[OPERATE]) == (200, "")
+    reading = {"get": one, "list": collection, "history": one, "changes": collection}
+    for operation, request in reading.items():
+        name = f"document.{operation}"
+        for role in (VIEW, OPERATE):
+            assert await asked(system, name, request, tokens[role]) == (200, ""), (name, role)
+        assert await asked(system, name, request, tokens[SUBMIT]) == (
+            403,
+            f"token 'submit-reads' has role 'submit'; {name!r} needs 'view' or 'operate'",
+        )
+
+
 def test_a_token_has_a_public_part_and_256_random_bits() -> None:
     token_id, token = new_token()
     assert id_of(token) == token_id
@@ -255,7 +275,7 @@ async def test_each_operation_is_refused_to_every_smaller_role_and_let_through_f
                 held = need.own == "task" and role == SUBMIT
                 assert code not in (401, 403) or held, (operation, role, detail)
             else:
-                expected = f"token {role!r} has role {role!r}; {operation!r} needs {need.role!r}"
+                expected = f"token {role!r} has role {role!r}; {operation!r} needs {need}"
                 assert (code, detail) == (403, expected)
 
 
