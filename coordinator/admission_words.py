@@ -24,8 +24,8 @@ class Explanations:
         self._roll = roll
 
     async def __call__(self, loaded: Loaded) -> dict[str, str]:
-        """By step: a slot, if a limit keeps it waiting; its agent, if that is given nothing. That no
-        instance of the agent is connected is told with either."""
+        """By step: a slot, if a limit keeps it waiting; its agent, if that is given nothing. That
+        no instance of the agent is connected is told with either."""
         agents = {
             name: agent_of(loaded.definition.steps[name], state.phase)
             for name, state in loaded.task.steps.items()
