@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -11,11 +12,11 @@ from urllib.parse import ParseResult, SplitResult, unquote, urlsplit
 
 import nats.errors
 from headway.agents.credentials import Credentials
-from headway.agents.errors import InvalidInput, Unavailable
+from headway.agents.errors import InvalidInput, NotLetIn, Unavailable
 from headway.agents.nkeys import UserKey
 from headway.agents.transport import Tls, tls_of
 from headway.agents.wire import Wire
-from nats.aio.client import Client, Server
+from nats.aio.client import Client, Server, Srv
 
 CONNECT_TIMEOUT_S = 5.0  # for the first connect, unless told to wait
 RECONNECT_WAIT_S = 0.1
@@ -26,6 +27,8 @@ PINGS_OUTSTANDING_MAX = 2
 PENDING_MAX_BYTES = 32 * 1024 * 1024  # kept for the server while it is away
 COMPLAINT_INTERVAL_S = 5.0
 COMPLAINTS_KEPT = 100
+REFUSALS = ("authorization violation", "user authentication")  # in what a server says
+WRONG_URL = "is the user and password, or the token, in the NATS URL right? agents: --creds"
 
 _ENDLESS: dict[str, Any] = {  # nats-py's options: a connection heals itself until it is closed
     "max_reconnect_attempts": -1,
@@ -133,13 +136,16 @@ async def connect(
     inbox_prefix: str = "_INBOX",
     credentials: Credentials | None = None,
     wait: bool = False,
+    refused_s: float = math.inf,
     timeout: float = CONNECT_TIMEOUT_S,
 ) -> Connection:
     """Connect to the first server of `url` that answers (several: separated by commas).
 
     `user:password@` or `token@` of the first server that has it holds for all, unless there are
     `credentials`. TLS is as `transport` says. With `wait` the first connect keeps trying for ever;
-    otherwise it raises Unavailable after `timeout` seconds. InvalidInput: not such a URL.
+    otherwise it raises Unavailable after `timeout` seconds. NotLetIn: then a server was there, and
+    refused us; so it is, too, when one still does `refused_s` seconds after the first did. Later
+    refusals are logged, and tried again. InvalidInput: not such a URL.
     """
     servers = [_split(part) for part in url.split(",") if part.strip()]
     if not servers:
@@ -150,7 +156,7 @@ async def connect(
         inbox_prefix = credentials.inbox_prefix
     wire = Wire(nc)
     course = Course()
-    complaints = _Complaints()
+    complaints = _Complaints(_remedy(credentials), refused_s)
     connecting = nc.connect(
         servers=[_without_credentials(server) for server in servers],
         name=name,
@@ -163,18 +169,35 @@ async def connect(
         **nc.protection,
         **(_credentials(servers) if credentials is None else {}),
     )
+    await _until_in(nc, connecting, None if wait else timeout, complaints, servers)
+    complaints.is_in = True
+    await wire.start()
+    beside = _beside(servers, name, inbox_prefix, credentials)
+    return Connection(nc, wire, course, beside)
+
+
+async def _until_in(
+    nc: Client,
+    connecting: Awaitable[None],
+    timeout: float | None,
+    complaints: _Complaints,
+    servers: list[SplitResult],
+) -> None:
+    """Wait for the first connect; if it fails, nothing is left of it."""
     try:
-        await asyncio.wait_for(connecting, None if wait else timeout)
+        await asyncio.wait_for(connecting, timeout)
+    except NotLetIn:
+        await nc.close()
+        raise
     except TimeoutError:
         await nc.close()
+        if complaints.refused_at is not None:
+            raise NotLetIn(complaints.reason) from None
         places = ", ".join(_without_credentials(server) for server in servers)
         raise Unavailable(
             f"no NATS server at {places} let us in within {timeout:g} s "
             f"({complaints.reason or 'no answer'}); is it running, and is the URL right?"
         ) from None
-    await wire.start()
-    beside = _beside(servers, name, inbox_prefix, credentials)
-    return Connection(nc, wire, course, beside)
 
 
 def _beside(
@@ -207,6 +230,12 @@ class _Client(Client):
             "signature_cb": None if key is None else key.sign,
         }
 
+    async def _connect_to_server(self, s: Srv) -> None:
+        """Nothing is left open of a try that the server refused."""
+        if self._transport:
+            self._transport.close()  # type: ignore[no-untyped-call]
+        await super()._connect_to_server(s)
+
     def _connect_command(self) -> bytes:
         """What is said first, and the first that is secret."""
         if self._wants_tls and not self._server_info.get("tls_required"):
@@ -215,23 +244,53 @@ class _Client(Client):
 
 
 class _Complaints:
-    """nats-py's errors in the log: each text at most once in a while."""
+    """nats-py's errors in the log: each text at most once in a while.
 
-    def __init__(self) -> None:
+    `remedy` for whom a server refuses. Until `is_in`, NotLetIn comes out of the first connect when
+    a server still refuses us `refused_s` seconds after the first refusal.
+    """
+
+    def __init__(self, remedy: str, refused_s: float) -> None:
         self.reason = ""  # the latest, but rather a server's words than a socket's
+        self.refused_at: float | None = None
+        self.is_in = False
+        self._remedy = remedy
+        self._refused_s = refused_s
         self._said_at: dict[str, float] = {}
 
     async def complain(self, error: Exception) -> None:
         text = str(error) or type(error).__name__
+        refused = any(words in text.lower() for words in REFUSALS)
+        if refused:
+            text = f"{text}: {self._remedy}"
         now = time.monotonic()
         if not (self.reason and isinstance(error, OSError)):
             self.reason = text
+        if refused and not self.is_in:
+            self._note_refusal(now)
         if now - self._said_at.get(text, -COMPLAINT_INTERVAL_S) < COMPLAINT_INTERVAL_S:
             return
         if len(self._said_at) >= COMPLAINTS_KEPT:
             self._said_at.clear()
         self._said_at[text] = now
         _log.warning("NATS: %s", text)
+
+    def _note_refusal(self, now: float) -> None:
+        if self.refused_at is None:
+            self.refused_at = now
+        if now - self.refused_at >= self._refused_s:
+            raise NotLetIn(self.reason)
+
+
+def _remedy(credentials: Credentials | None) -> str:
+    """What to do when a server does not let us in."""
+    if credentials is None:
+        return WRONG_URL
+    return (
+        f"this key of agent {credentials.agent!r} is not let in: was it revoked? See `headway "
+        f"agents list`, and `headway agents grant {credentials.agent}`, on a machine with the "
+        "database"
+    )
 
 
 def _split(part: str) -> SplitResult:

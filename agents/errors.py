@@ -8,6 +8,7 @@ HeadwayError
 ├── ToolError              raised by a tool: it failed; says whether trying again makes sense
 ├── ToolFailed             a called tool failed for good; the journal remembers it
 ├── Unavailable            no coordinator or no server answered in time
+│   └── NotLetIn           a server answered: our key, password or token is none that it knows
 ├── Superseded             another worker has this attempt now: stop, and leave no trace
 ├── Halted                 a person must look before this attempt goes on
 │   └── JournalMismatch    a call is not the one that the journal has at its place
@@ -111,6 +112,10 @@ class JournalMismatch(Halted):
 
 class Unavailable(HeadwayError):
     """Nobody answered in time: is a coordinator running, and are the servers reachable?"""
+
+
+class NotLetIn(Unavailable):
+    """A NATS server is there, and does not let us in as we are; the text says what to do."""
 
 
 class Refused(HeadwayError):

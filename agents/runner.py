@@ -10,10 +10,11 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 from headway.agents.agent import Agent
 from headway.agents.codec import Keyring
-from headway.agents.connection import connect
+from headway.agents.connection import Connection, connect
 from headway.agents.credentials import Credentials
 from headway.agents.errors import DeclarationError
 from headway.agents.isolation import Isolation
@@ -27,6 +28,7 @@ except ImportError:  # an extra speed, not a need
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
+REFUSED_S = 3.0  # a key that was granted just now is let in sooner
 YOUNG_OBJECTS = 50_000  # between two collections: messages make many short-lived objects
 
 _log = logging.getLogger("headway.agents.runner")
@@ -75,7 +77,8 @@ async def serve(
     its `credentials`, or all on one if there are none.
 
     Waits for a server that is not there yet. A second signal ends the process at once.
-    DeclarationError: some agents have credentials, but not all.
+    DeclarationError: some agents have credentials, but not all. NotLetIn: a server that is there
+    refuses one of them at the start, and then none works; later it is waited for.
     """
     crews = _crews(agents, credentials)
     stop = stop or asyncio.Event()
@@ -89,9 +92,17 @@ async def serve(
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
-    async with asyncio.TaskGroup() as group:
-        for crew, theirs in crews:
-            group.create_task(_serve(crew, url, theirs, concurrency, grace_s, keyring, stop))
+    connecting = asyncio.ensure_future(_connect(crews, url))
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({connecting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not connecting.done():
+        connecting.cancel()
+        return
+    opened, connections = connecting.result()
+    async with opened, asyncio.TaskGroup() as group:
+        for (crew, _), connection in zip(crews, connections, strict=True):
+            group.create_task(_serve(crew, connection, concurrency, grace_s, keyring, stop))
 
 
 def _crews(
@@ -110,25 +121,31 @@ def _crews(
     return [((agent,), known[agent.name]) for agent in agents]
 
 
+async def _connect(
+    crews: Sequence[tuple[Sequence[Agent], Credentials | None]], url: str
+) -> tuple[AsyncExitStack, list[Connection]]:
+    """A connection for each crew, or none at all, and what closes them."""
+    async with AsyncExitStack() as opened:
+        connections = []
+        for crew, credentials in crews:
+            name = "agents " + ", ".join(agent.name for agent in crew)
+            connection = await connect(
+                url, name=name, credentials=credentials, wait=True, refused_s=REFUSED_S
+            )
+            connections.append(await opened.enter_async_context(connection))
+        return opened.pop_all(), connections
+
+
 async def _serve(
     agents: Sequence[Agent],
-    url: str,
-    credentials: Credentials | None,
+    connection: Connection,
     concurrency: int,
     grace_s: float,
     keyring: Keyring | None,
     stop: asyncio.Event,
 ) -> None:
     """Work for `agents` on one connection until `stop`."""
-    name = "agents " + ", ".join(agent.name for agent in agents)
-    connecting = asyncio.ensure_future(connect(url, name=name, credentials=credentials, wait=True))
-    stopped = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({connecting, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if not connecting.done():
-        connecting.cancel()
-        return
-    async with connecting.result() as connection, asyncio.TaskGroup() as group:
+    async with asyncio.TaskGroup() as group:
         isolation = Isolation(connection, f"CONSUMER.INFO.{COMMANDS_STREAM}.{agents[0].name}")
         watching = asyncio.create_task(isolation.run())
         stopping = group.create_task(stop.wait())

@@ -12,6 +12,7 @@ from headway.agents.errors import (
     DeclarationError,
     HeadwayError,
     InvalidInput,
+    NotLetIn,
     Refused,
     Unavailable,
 )
@@ -34,7 +35,7 @@ MEANINGS = {
     Exit.OK: "done as asked",
     Exit.OTHERWISE: "a task ended otherwise than asked, a check failed, or a server did not start",
     Exit.BAD_INPUT: "wrong usage, input that does not fit, or a part that is not installed",
-    Exit.REFUSED: "the coordinator refused: no such thing, or its state forbids it",
+    Exit.REFUSED: "refused: no such thing, its state forbids it, or a key is not let in",
     Exit.NOBODY: "nobody answered: no server or no coordinator is reachable",
     Exit.INTERRUPTED: "interrupted",
 }
@@ -54,7 +55,7 @@ EXPECTED = (HeadwayError, SagaError, SchemaMismatch)
 def exit_code(error: Exception) -> Exit:
     """The exit code of an expected error."""
     match error:
-        case Refused():
+        case Refused() | NotLetIn():
             return Exit.REFUSED
         case Unavailable():
             return Exit.NOBODY
