@@ -41,6 +41,8 @@ class Broker:
         self._rng: Random = chance.rng("broker")
         self._told = told
         self.on_acked: Callable[[str, Stored], None] = _unheard
+        self.on_stored: Callable[[str, Stored], None] = _unheard
+        self.mistaken: dict[str, None] = {}  # subjects whose message an ack of an older one took
         self._lines_made = 0
         self._starts = 1
         self._created = 0
@@ -195,6 +197,7 @@ class Broker:
                 answer["duplicate"] = True
             else:
                 self._told("stored", stream.name, seq, stream.messages[seq].subject)
+                self.on_stored(stream.name, stream.messages[seq])
         except Refused as refused:
             self._told("not stored", stream.name, message.subject, str(refused))
             answer = {"error": refused.problem, **answer, "seq": 0}
@@ -234,6 +237,8 @@ class Broker:
         same = stored is not None and words[7] == str(stored.at_ns)
         if same and stored is not None and body in (b"", b"+ACK"):
             self.on_acked(stream.name, stored)
+        elif stored is not None and body in (b"", b"+ACK"):
+            self.mistaken[stored.subject] = None
         self.consumers.on_ack(stream, consumer, int(words[5]), int(words[6]), body)
 
     # The management API

@@ -29,11 +29,13 @@ from simulation.streams import Stored
 from simulation.world import World
 
 LOST_MAX_S = 15.0  # twice `ack_wait`, and some
+LAST_NET_S = 75.0  # twice as often as the last net looks, and some: nobody can know of those
 STALE_MAX_S = 8.0  # a worker that waits for a PubAck begins so late what has ended meanwhile
 
 UNTIMELY = frozenset(
     {
-        *("delay", "repeat", "freeze", "slow", "cut", "broker_kill", "wipe", "skew", "jump"),
+        *("delay", "repeat", "freeze", "freeze_at_effect", "slow", "cut", "broker_kill", "wipe"),
+        *("skew", "jump"),
         *("store_slow", "store_down", "store_refuses", "store_answer_lost", "crash_at_commit"),
     }
 )
@@ -66,7 +68,8 @@ class Carriage:
         lost = dict.fromkeys(self._lost())
         self._lost_since = {each: self._lost_since.get(each, now) for each in lost}
         for (subject, attempt, epoch), since in self._lost_since.items():
-            if now - since > LOST_MAX_S:
+            mistaken = subject in self._world.broker.mistaken
+            if now - since > (LAST_NET_S if mistaken else LOST_MAX_S):
                 self._world.fail(
                     f"attempt {attempt} (epoch {epoch}) on {subject} stays lost: for "
                     f"{now - since:.0f} s it has been in no stream"

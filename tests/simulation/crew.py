@@ -10,32 +10,24 @@ import asyncio
 from typing import Any
 
 from headway.agents import (
-    DID_NOT_HAPPEN,
     EMPTY,
     Agent,
-    Attempts,
-    Call,
     Context,
     HandOff,
-    Happened,
     Next,
     Reject,
     Retry,
-    ToolError,
     Worker,
-    tool,
 )
 from simulation.downstream import Downstream
+from simulation.errands import Broken, errands
 from simulation.process import Process
 
 TALLIES = "tallies"
 HANG_S = 10_000.0
 BEAT_S = 0.7
 WORK_MAX_S = 1.2
-
-
-class Broken(Exception):
-    """A handler's fault."""
+STEPS_AROUND_WORK_MAX = 40
 
 
 def agent_of(name: str, process: Process, downstream: Downstream) -> Agent:
@@ -46,6 +38,7 @@ def agent_of(name: str, process: Process, downstream: Downstream) -> Agent:
     async def misbehave(ctx: Context, *, may_reject: bool) -> None:
         downstream.on_begin(ctx.task, ctx.step, ctx.phase, ctx.attempt, ctx.epoch)
         place = f"{name}.{ctx.step}"
+        process.freeze_soon("freeze_at_effect", STEPS_AROUND_WORK_MAX)
         await asyncio.sleep(WORK_MAX_S * process.rng.random() ** 2)
         if chance.hit("handler_fails", place):
             raise Broken("before its effect")
@@ -98,47 +91,8 @@ def agent_of(name: str, process: Process, downstream: Downstream) -> Agent:
         follow = [Next(f"{name}.act", name=f"n{n}", compensate=f"{name}.undo") for n in range(2)]
         return HandOff({"step": ctx.step}, *follow)
 
-    _errands(agent, process, downstream)
+    errands(agent, process, downstream)
     return agent
-
-
-def _errands(agent: Agent, process: Process, downstream: Downstream) -> None:
-    """An action that calls tools of each kind of recovery. Its own effect comes last."""
-    chance = process.world.chance
-
-    @tool(recovery="natural")
-    async def look(number: int) -> int:
-        await asyncio.sleep(0.001)
-        return number + 1
-
-    @tool(recovery="dedupe_key", sensitive=True)
-    async def stamp(call: Call, number: int) -> int:
-        await downstream.once(process, f"stamp {call.id}")
-        if chance.hit("handler_fails", f"{agent.name}.stamp"):
-            raise ToolError("after its effect", retryable=True)
-        return number
-
-    async def was_sent(call: Call, text: str) -> Any:
-        found = await downstream.used(process, f"send {call.id}")
-        return Happened(text) if found else DID_NOT_HAPPEN
-
-    @tool(recovery="check", check=was_sent, retry=Attempts(maximum_attempts=3))
-    async def send(call: Call, text: str) -> str:
-        if chance.hit("handler_fails", f"{agent.name}.send"):
-            raise ToolError("before its effect", retryable=True, no_effect=True)
-        await downstream.use(process, f"send {call.id}")
-        return text
-
-    @agent.action("errand", tools=[look, stamp, send])
-    async def errand(ctx: Context, order: Any) -> Any:
-        number = await ctx.call(look, 1)
-        stamps = await asyncio.gather(ctx.call(stamp, number), ctx.call(stamp, number + 1))
-        await ctx.checkpoint({"stamps": stamps})
-        sent = await ctx.call(send, f"{stamps}", key="the mail")
-        if chance.hit("handler_rejects", f"{agent.name}.errand"):
-            raise Broken("after its tools")
-        await downstream.do(process, ctx.operation_id, ctx.task, ctx.step)
-        return {"sent": sent}
 
 
 async def work(process: Process, downstream: Downstream, names: tuple[str, ...]) -> None:

@@ -2,7 +2,7 @@
 
 Each call reaches it after a while and is applied at that moment, whoever may be dead by then; its
 answer takes a while too. Rows are by operation: an action after its undoing is refused (fenced).
-Tools without protection of their own are counted: one that took effect twice is a violation.
+Effects of tools are counted by invocation.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
+from headway.agents import Call, Context
 from simulation.process import Process
 from simulation.world import World
 
 STEPS_AROUND_EFFECT_MAX = 20
+REPLACED_AFTER_S = 1.0  # of being frozen on the way to an effect
 
 
 class Fenced(Exception):
@@ -38,7 +41,10 @@ class Downstream:
         self.rows: dict[UUID, Row] = {}
         self.on_begin: Callable[[UUID, str, str, int, int], None] = lambda *_begun: None
         self.on_effect: Callable[[Row, str], None] = lambda _row, _what: None
-        self.tools: dict[str, int] = {}  # invocations of unprotected tools that took effect
+        self.on_run: Callable[[Context, Call], None] = lambda _context, _call: None
+        self.tools: dict[UUID, int] = {}  # how often an invocation took effect
+        self.results: dict[UUID, Any] = {}  # of those that took effect
+        self.late: dict[UUID, None] = {}  # those that did so when its caller may have been replaced
         self._world = world
         self._rng = world.chance.rng("downstream")
 
@@ -70,29 +76,31 @@ class Downstream:
         await self._way(process)
         return found
 
-    async def use(self, process: Process, name: str) -> int:
-        """An unprotected tool's effect; returns how often it took effect by now."""
-        await self._way(process)
-        self.tools[name] = self.tools.get(name, 0) + 1
-        self._world.told("tool", name, self.tools[name])
-        await self._way(process)
-        return self.tools[name]
+    def run(self, process: Process, context: Context, call: Call) -> None:
+        """A tool begins to run; before its effect its process does not freeze by design."""
+        process.loop.freezes_after = None
+        self._world.told("run", call.tool, call.id)
+        self.on_run(context, call)
 
-    async def used(self, process: Process, name: str) -> bool:
+    async def use(self, process: Process, call: Call, result: Any, *, once: bool = False) -> None:
+        """A tool's effect; with `once`, of an invocation that is deduped downstream."""
+        began_at = self._world.timeline.now
+        await self._way(process)
+        if self._world.timeline.now - began_at > REPLACED_AFTER_S:
+            self.late[call.id] = None
+        if not once or call.id not in self.tools:
+            self.tools[call.id] = self.tools.get(call.id, 0) + 1
+            self.results[call.id] = result
+            self._world.told("tool", call.tool, call.id, self.tools[call.id])
+        process.freeze_soon("freeze_at_effect", STEPS_AROUND_EFFECT_MAX)
+        await self._way(process)
+
+    async def used(self, process: Process, call: Call) -> bool:
         """Whether it took effect."""
         await self._way(process)
-        found = name in self.tools
+        found = call.id in self.tools
         await self._way(process)
         return found
-
-    async def once(self, process: Process, name: str) -> int:
-        """A tool's effect that the downstream dedupes by its name."""
-        await self._way(process)
-        if name not in self.tools:
-            self.tools[name] = 1
-            self._world.told("tool", name, 1)
-        await self._way(process)
-        return self.tools[name]
 
     async def _way(self, process: Process) -> None:
         process.die_soon("crash_at_effect", STEPS_AROUND_EFFECT_MAX)

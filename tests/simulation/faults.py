@@ -34,6 +34,7 @@ class Faults:
     crash: float = 0.1  # a process, each second
     crash_at_commit: float = 0.01  # a coordinator, within some callbacks of a commit
     crash_at_effect: float = 0.02  # a worker, within some callbacks of an effect
+    freeze_at_effect: float = 0.02  # a worker, within some callbacks of an effect or an intent
     stop: float = 0.03  # a coordinator or a worker, in order, each second
     freeze: float = 0.06  # a process, each second
     slow: float = 0.2  # a process, for its life

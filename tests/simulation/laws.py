@@ -55,10 +55,15 @@ class Laws:
         self.known: dict[UUID, Known] = {}
         self._sagas: dict[tuple[str, int], Definition] = {}
         self.on_event: Callable[[UUID, StepState, Ended | e.AttemptRepublished], None] = _unheard
+        self.changed_at: dict[UUID, float] = {}  # when each task was, last
+        self.on_journals: Callable[[], None] = _unheard
+        self.on_completed: Callable[[UUID, str, str], None] = _unheard
         world.tables.on_change = self._on_change
         downstream.on_effect = self._on_effect
 
     def _on_change(self, statement: str) -> None:
+        if statement == "commit_journals":
+            self.on_journals()
         if statement != "commit_batch":
             return
         for task in self._world.tables.tasks.values():
@@ -72,6 +77,7 @@ class Laws:
         if known is None:
             definition = self._saga(row)
             known = self.known[row.id] = Known(row.id, definition, unborn(definition), "")
+        self.changed_at[row.id] = self._world.timeline.now
         history = self._world.tables.history.get(row.id, [])
         for place, event in enumerate(history[known.task.version :], known.task.version + 1):
             if event.version != place:
@@ -80,6 +86,8 @@ class Laws:
             decoded = decode_event(event.type, event.at, event.data)
             self._world.told("event", row.id, place, event.type, getattr(decoded, "step", ""))
             yield from self._before(known, decoded)
+            if isinstance(decoded, e.StepCompleted):
+                self.on_completed(row.id, decoded.step, "action")
             known.task = fold(known.task, decoded)
             known.definition = planned(known.definition, known.task.beside.plan)
         stored = decode_task(row.status, row.version, row.state)
@@ -184,9 +192,6 @@ class Laws:
                 self._world.fail(f"task {task} was shown as {status} and is {stored}")
         for wrong in wrong_tallies(self._world.tables, self._downstream):
             self._world.fail(wrong)
-        for name, times in self._downstream.tools.items():
-            if times > 1:
-                self._world.fail(f"the tool call {name} took effect {times} times")
 
     def _left(self, row: TaskRow) -> Iterator[str]:
         if row.status not in ENDED:

@@ -116,6 +116,7 @@ class Loop(asyncio.AbstractEventLoop):
         self.dead = False
         self.frozen_until = 0.0
         self.dies_after: int | None = None  # callbacks, from now
+        self.freezes_after: tuple[int, float] | None = None  # callbacks, from now; for how long
         self.on_death: Callable[[], None] = _nothing
         self.steps = 0
         self.process: Any = None  # whose it is
@@ -246,7 +247,7 @@ class Loop(asyncio.AbstractEventLoop):
         events._set_running_loop(self)
         try:
             pause = 0.0
-            while self._ready and not pause:
+            while self._ready and not pause and self._timeline.now >= self.frozen_until:
                 self._iterate()
                 pause = self._pace.between_turns()
         finally:
@@ -270,10 +271,24 @@ class Loop(asyncio.AbstractEventLoop):
                 if self.dies_after < 0:
                     self.on_death()
                     return
+            if self.freezes_after is not None and self._is_frozen_before(handle):
+                return
             self.steps += 1
             handle._run()
             if self.dead:
                 return
+
+    def _is_frozen_before(self, handle: asyncio.Handle) -> bool:
+        """Whether it freezes at this callback, which waits then, before all others."""
+        assert self.freezes_after is not None
+        callbacks, seconds = self.freezes_after
+        if callbacks:
+            self.freezes_after = callbacks - 1, seconds
+            return False
+        self.freezes_after = None
+        self._ready.appendleft(handle)
+        self.freeze(seconds)
+        return True
 
 
 def _nothing() -> None:

@@ -39,7 +39,7 @@ class Mutation:
 
     @contextmanager
     def patch(self) -> Iterator[None]:
-        """Holds while the product has the mistake."""
+        """Holds while the product has the mistake, and the sagas are those of the mutation."""
         with ExitStack() as stack:
             if self.sagas:
                 stack.enter_context(_replaced(run_module, "desk_of", wrapped(self._desk)))
@@ -88,7 +88,8 @@ def caught(mutation: Mutation, seeds: Sequence[int], *, explain: bool) -> Catch:
         outcome = run(seed, faults=faults, patch=mutation.patch)
         if outcome.wrong:
             kinds = _needed(mutation, outcome) if explain else tuple(sorted(outcome.injected))
-            sound = not run(seed, faults=faults).wrong
+            bare = replace(mutation, changes=())
+            sound = not run(seed, faults=faults, patch=bare.patch).wrong
             return Catch(mutation.name, count, seed, law_of(outcome.wrong[0]), kinds, sound)
     return Catch(mutation.name, len(seeds))
 
@@ -144,6 +145,16 @@ def wrapped(function: Callable[..., Any]) -> Make:
 
 
 _LAWS: tuple[tuple[str, str], ...] = (
+    ("counts though epoch", "a failure counts for its epoch only"),
+    ("its journal does not fit", "a journal fits its handler"),
+    ("is run: no intent", "a tool's run has a committed intent"),
+    ("is run: another has had", "who has lost its journal runs no tool"),
+    ("is run: call", "open calls are settled first"),
+    ("leaves calls open", "a step that is done leaves no call open"),
+    ("it has another holder", "each opening of a journal has its own epoch"),
+    ("has opened it", "only the outstanding attempt opens a journal"),
+    ("though nobody has answered", "a command is acked when it is answered"),
+    ("was acked and is not stored", "a submission is acked when it is stored"),
     ("stays lost", "7: no dispatch stays lost"),
     ("is not its state", "1: the history folds to the state"),
     ("version ", "1: versions have no gap"),

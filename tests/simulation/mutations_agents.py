@@ -17,7 +17,8 @@ from simulation import store_journals
 from simulation.mutants import Mutation, instead, wrapped
 
 ERRANDS = ("errands",)
-ZOMBIES = {"freeze": 0.3, "cut": 0.1}
+ZOMBIES = {"freeze_at_effect": 0.25}
+DEATHS = {"crash_at_effect": 0.15}
 
 
 def _ack_before_the_event(original: Any, self: Settlement, event: bytes) -> None:
@@ -101,6 +102,8 @@ AGENTS = (
         "a worker that was superseded acks the other's command",
         ((Settlement, "abandon", wrapped(_ack_anothers)),),
         ZOMBIES,
+        quiet=True,
+        sagas=ERRANDS,
     ),
     Mutation(
         "a worker gives no sign of life",
@@ -123,61 +126,71 @@ AGENTS = (
     Mutation(
         "a tool runs before its intent is committed",
         ((Calls, "_certain", wrapped(_do_not_wait)),),
-        {"crash": 0.3},
+        DEATHS,
+        quiet=True,
         sagas=ERRANDS,
     ),
     Mutation(
         "a tool runs though its intent was refused",
         ((Calls, "_certain", wrapped(_whatever_was_said)),),
         ZOMBIES,
+        quiet=True,
         sagas=ERRANDS,
     ),
     Mutation(
         "a worker that was frozen does not make sure before it runs a tool",
         ((invocations, "CONFIRM_AFTER_S", instead(1e9)),),
-        {"freeze": 0.4},
+        ZOMBIES,
+        quiet=True,
         sagas=ERRANDS,
     ),
     Mutation(
         "open calls are forgotten at a take-over",
         ((reconciliation, "settle", wrapped(_forget_open_calls)),),
-        {"crash": 0.3},
+        DEATHS,
+        quiet=True,
         sagas=ERRANDS,
     ),
     Mutation(
         "a tool with a check is run again without asking it",
         ((reconciliation, "RUN_AGAIN", instead(("natural", "dedupe_key", "check"))),),
-        {"crash": 0.3},
+        DEATHS,
+        quiet=True,
         sagas=ERRANDS,
     ),
     Mutation(
         "the journal takes entries under any epoch",
         ((journaling, "appended", wrapped(_under_any_epoch)),),
         ZOMBIES,
+        quiet=True,
         sagas=ERRANDS,
     ),
     Mutation(
         "the journal is opened again under the same epoch",
         ((journaling, "opened", wrapped(_same_epoch)),),
         ZOMBIES,
+        quiet=True,
         sagas=ERRANDS,
     ),
     Mutation(
         "the journal is opened for whoever asks",
         ((journaling, "_check_outstanding", instead(lambda *_: None)),),
         ZOMBIES,
+        quiet=True,
         sagas=ERRANDS,
     ),
     Mutation(
         "a journal is written wherever it stands",
         ((store_journals, "_stands", wrapped(_anywhere)),),
         ZOMBIES,
+        quiet=True,
         sagas=ERRANDS,
     ),
     Mutation(
         "a tool's result is not written down",
         ((AgentJournal, "append", wrapped(_result_unwritten)),),
-        {"crash": 0.3},
+        DEATHS,
+        quiet=True,
         sagas=ERRANDS,
     ),
 )

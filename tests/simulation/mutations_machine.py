@@ -209,7 +209,9 @@ MACHINE = (
     Mutation(
         "a failure counts under any epoch",
         ((transition, "attempt_ended", wrapped(_any_epoch)),),
-        {"freeze": 0.3, "handler_fails": 0.4},
+        {"freeze_at_effect": 0.2, "handler_fails": 0.4},
+        quiet=True,
+        sagas=("linear", "roots"),
     ),
     Mutation(
         "a step begins when one of those before it is done",

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import orjson
 from headway.agents import Client, HeadwayError
-from headway.agents.identity import new_task_id, operation_id
+from headway.agents.identity import invocation_id, new_task_id, operation_id
 from headway.agents.views import SubmitReceipt
 from headway.sagas.codec import decode_task
 from simulation.crew import TALLIES
@@ -146,6 +146,8 @@ async def _look_after(
     if row.status not in ("parked", "failed_to_compensate") or rng.random() > 0.3:
         return
     process.world.told("people look at", task)
+    if row.status == "parked":
+        await _settle_calls(process, client, downstream, task)
     match rng.randrange(3):
         case 0:
             await client.resume(task, by="somebody")
@@ -169,6 +171,22 @@ async def _settle(process: Process, client: Client, downstream: Downstream, row:
                 await client.settle(row.id, name, "happened", {"step": name}, by="somebody")
             elif not await downstream.undo(process, operation, row.id, name):
                 await client.settle(row.id, name, "did_not_happen", by="somebody")
+
+
+async def _settle_calls(
+    process: Process, client: Client, downstream: Downstream, task: UUID
+) -> None:
+    """Say of each call of which nobody knows whether it took effect."""
+    for (of, step, phase), head in list(process.world.tables.journals.items()):
+        if of != task:
+            continue
+        for key in orjson.loads(head.unsettled):
+            invocation = invocation_id(operation_id(task, step, phase), key)
+            if invocation in downstream.tools:
+                result = downstream.results[invocation]
+                await client.settle_call(task, step, key, "happened", result, by="somebody")
+            else:
+                await client.settle_call(task, step, key, "did_not_happen", by="somebody")
 
 
 async def _patiently(ask, *arguments, **options):  # type: ignore[no-untyped-def]

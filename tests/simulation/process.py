@@ -19,6 +19,7 @@ from simulation.world import World
 
 SKEW_MAX_S = 40.0
 DRIFT_MAX = 0.02
+AIMED_FREEZE_MAX_S = 18.0  # more than three times what lets another worker take over
 
 Main = Callable[["Process"], Coroutine[Any, Any, None]]
 
@@ -87,6 +88,13 @@ class Process:
         if crash is not None:
             self.loop.dies_after = int(callbacks * crash.random() ** 2)
 
+    def freeze_soon(self, kind: str, callbacks: int) -> None:
+        """If chance says so: within so many callbacks from now."""
+        freeze = self.world.chance.hit(kind, self.name)
+        if freeze is not None:
+            after = int(callbacks * freeze.random() ** 2)
+            self.loop.freezes_after = after, AIMED_FREEZE_MAX_S * freeze.random()
+
     def die(self) -> None:
         """As by SIGKILL, between any two callbacks."""
         if self.loop.dead:
@@ -109,7 +117,7 @@ class Process:
     def quicken(self) -> None:
         """Once healed: no longer slow, frozen or about to die."""
         self._slowness = 0.0
-        self.loop.dies_after = None
+        self.loop.dies_after = self.loop.freezes_after = None
         self.loop._pace.slowness = 0.0
         self.loop.thaw()
 

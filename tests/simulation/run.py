@@ -18,6 +18,7 @@ from unittest import mock
 from headway.coordinator import app
 from headway.coordinator.app import Coordinator
 from headway.coordinator.settings import Settings
+from simulation.answers import Answers
 from simulation.carriage import Carriage
 from simulation.clocks import Patch, replaced
 from simulation.crew import work
@@ -30,6 +31,7 @@ from simulation.process import Process
 from simulation.shapes import AGENTS
 from simulation.statements import StoreLine
 from simulation.store import SimulatedStore
+from simulation.tool_laws import ToolLaws
 from simulation.world import World
 
 CONVERGE_S = 300.0  # after it healed
@@ -111,6 +113,8 @@ class _Play:
         self.desk: Desk = desk_of(rng, rng.randint(2, 12), self.faulty_s * 0.8)
         self.laws = Laws(world, self.downstream, self.desk)
         self.carriage = Carriage(world, self.laws, self.downstream)
+        self.answers = Answers(world, self.laws)
+        self.tools = ToolLaws(world, self.laws, self.downstream)
         self.processes = [
             *(
                 Process(world, f"coordinator{number}", coordinate)
@@ -151,6 +155,7 @@ class _Play:
         if not world.wrong:
             self.laws.at_rest()
             self.carriage.at_rest()
+            self.tools.at_rest()
 
     def _until(self, when: float) -> None:
         timeline, wrong = self.world.timeline, self.world.wrong

@@ -8,6 +8,7 @@ QUICK = Retry(initial_interval=0.2, maximum_interval=1.0, maximum_attempts=3)
 TWICE = Retry(initial_interval=0.5, maximum_interval=1.0, maximum_attempts=2)
 ENDLESS = Retry(initial_interval=0.2, maximum_interval=2.0, maximum_attempts=0)
 ATTEMPT = Timeouts(start_to_close=2.5)
+ERRAND = Timeouts(start_to_close=12.0)  # time enough for others to take over
 WATCHED = Timeouts(start_to_close=6.0, heartbeat=1.5)
 ACTIONS = {"@": "errand", "#": "tally", "+": "lead"}
 AGENTS = ("bank", "shop", "ware")
@@ -33,7 +34,7 @@ def _built(name: str, *described: str, retry: Retry = QUICK) -> Definition:
             read_only="?" in kinds,
             retry=retry if retry is TWICE or ">" not in kinds else ENDLESS,
             compensation_retry=QUICK,
-            timeouts=WATCHED if "~" in kinds else ATTEMPT,
+            timeouts=WATCHED if "~" in kinds else ERRAND if "@" in kinds else ATTEMPT,
         )
     return saga.define()
 
