@@ -132,6 +132,7 @@ class Attempt:
             self._on_through(self)
 
     async def _claim(self, first: bool) -> bool:
+        """Whether to begin. Raises Superseded if another worker has the command."""
         station = self._station
         reply = await claim(
             station.connection,
@@ -142,6 +143,8 @@ class Attempt:
             worker=station.worker,
             first=first,
         )
+        if reply.elsewhere:
+            raise Superseded(reply.reason)
         if reply.granted:
             self._epoch = reply.epoch
         else:

@@ -27,11 +27,10 @@ from headway.agents.plainjson import is_text
 from headway.agents.replay import Place, Replay
 from headway.agents.signatures import Function
 from headway.agents.tools import Tool
-from headway.agents.trial import Result, Trial
+from headway.agents.trial import Result, Trial, still_ours
 
 NOTE_MAX_CHARS = 10_000
 MARK_S = 1.0  # for the last checkpoint of an attempt that is given up
-CONFIRM_AFTER_S = 1.0  # from sending an intent to its run: this process may have been frozen
 
 _log = logging.getLogger("headway.agents.invocations")
 
@@ -195,8 +194,7 @@ class Calls:
         attempt without a word, so it asks once more."""
         try:
             await appended
-            if time.monotonic() - asked_at > CONFIRM_AFTER_S:
-                await self._journal.make_sure()
+            await still_ours(self._journal.make_sure, asked_at)
         except asyncio.CancelledError:
             never = NewEntry(kind="void", key=intent.key, data="it was cancelled before it began")
             self._journal.put(never)

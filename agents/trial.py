@@ -32,9 +32,13 @@ from headway.agents.gates import GateRefused, GateRejected
 from headway.agents.tools import Attempts, Call, Doubt, Happened, Tool
 
 REASON_MAX_CHARS = 2_000
+CONFIRM_AFTER_S = 1.0  # from asking to acting on the answer: this process may have been frozen
+LONG_AGO = float("-inf")
 CHECK_ATTEMPTS = Attempts(initial_interval=0.5, maximum_interval=5.0, maximum_attempts=5)
 
 InThread = Callable[[Callable[[], Any], str], Awaitable[Any]]
+MakeSure = Callable[[], Awaitable[None]]
+"""Raises Superseded if another worker has the attempt by now."""
 Leave = Callable[[Tool, Call], Awaitable[str]]
 """Leave to run a sensitive tool once: a token. Raises GateRejected, GateRefused, Halted and
 Superseded."""
@@ -63,6 +67,21 @@ class Failure:
         return ToolFailed(
             tool, self.kind, self.reason, retryable=self.retryable, no_effect=self.no_effect
         )
+
+
+async def still_ours(make_sure: MakeSure, asked_at: float) -> None:
+    """Return once the attempt was known to be ours a moment before; `asked_at` (monotonic) is when
+    it was asked last.
+
+    A process may be frozen while any answer is on its way, and lose its attempt without a word, so
+    an answer that came late is asked for again. Each may take twice as long as the one before it:
+    servers that are slow hold nobody up for ever. Raises Superseded.
+    """
+    within_s = CONFIRM_AFTER_S
+    while time.monotonic() - asked_at > within_s:
+        within_s *= 2
+        asked_at = time.monotonic()
+        await make_sure()
 
 
 class Remedy(Enum):
@@ -96,11 +115,11 @@ def unsettled(tool: str, call: Call, why: str) -> Halted:
 @dataclass(frozen=True, slots=True)
 class Trial:
     """Runs tools. `in_thread` runs a sync function; `leave` is asked before a sensitive tool;
-    `make_sure` raises Superseded if another worker has the attempt by now."""
+    `make_sure` is asked where an answer was long on its way."""
 
     in_thread: InThread
     leave: Leave
-    make_sure: Callable[[], Awaitable[None]]
+    make_sure: MakeSure
 
     async def run(self, tool: Tool, call: Call, arguments: Arguments) -> Result | Failure:
         """Run `tool` until it is known how it ended. Raises Halted if nobody here can tell."""
@@ -123,7 +142,7 @@ class Trial:
                 return ended
             _log.info("tool %s: %s; try %d follows", tool.name, ended.kind, tries + 1)
             await asyncio.sleep(tool.retry.delay_s(tries))
-            await self.make_sure()  # it may have been a long time
+            await still_ours(self.make_sure, LONG_AGO)
 
     async def ask(self, tool: Tool, call: Call, arguments: Arguments) -> Result | None:
         """The result of a call that happened, None of one that did not, as the tool's check says.
@@ -164,7 +183,9 @@ class Trial:
     async def _once(self, tool: Tool, call: Call, arguments: Arguments) -> Result | Failure:
         try:
             if tool.sensitive:
+                asked_at = time.monotonic()
                 call = replace(call, token=await self.leave(tool, call))
+                await still_ours(self.make_sure, asked_at)
         except GateRejected as error:
             return Failure("GateRejected", str(error), retryable=False, no_effect=True)
         except GateRefused as error:

@@ -326,9 +326,10 @@ class ClaimRequest(_Model):
 
 
 class ClaimReply(_Model):
-    """`granted` with the epoch to use, or not: then drop the command. It begins `start_in_ms` after
-    the answer came; or is to be asked for again after `again_in_ms`. `paced`: it has a turn, which
-    is lost if it begins too late."""
+    """`granted` with the epoch to use, or not: then drop the command, unless it is `elsewhere`: a
+    later delivery of it was granted, and an ack would take it from that one. It begins
+    `start_in_ms` after the answer came; or is to be asked for again after `again_in_ms`. `paced`:
+    it has a turn, which is lost if it begins too late."""
 
     granted: bool
     epoch: int = 0
@@ -336,6 +337,7 @@ class ClaimReply(_Model):
     start_in_ms: int = 0
     again_in_ms: int = 0
     paced: bool = False
+    elsewhere: bool = False
 
 
 class SagaRef(_Model):

@@ -129,19 +129,28 @@ class TaskOperations:
         return reply.model_copy(update={"start_in_ms": wait.ms, "paced": wait.paced})
 
     async def _claimed(self, request: views.ClaimRequest, caller: Caller) -> views.ClaimReply:
+        asked = Claim(request.epoch, request.delivery, request.worker)
         happened = i.ClaimAsked(
             self._clock(),
             request.step,
             Phase(request.phase),
             request.attempt,
-            Claim(request.epoch, request.delivery, request.worker),
+            asked,
             self._around.jitter(),
         )
         answer = await self._around.ask(request.task, happened, agent=caller.agent)
-        if answer.refusal is not None or answer.task is None:
+        state = None if answer.task is None else answer.task.task.steps.get(request.step)
+        if answer.refusal is not None or state is None:
             reason = answer.refusal.reason if answer.refusal else "there is no such task"
-            return views.ClaimReply(granted=False, reason=reason)
-        return views.ClaimReply(granted=True, epoch=answer.task.task.steps[request.step].epoch)
+            elsewhere = (
+                state is not None
+                and state.outstanding
+                and (state.phase, state.attempt) == (request.phase, request.attempt)
+                and state.claim is not None
+                and not state.claim.precedes(asked)
+            )
+            return views.ClaimReply(granted=False, reason=reason, elsewhere=elsewhere)
+        return views.ClaimReply(granted=True, epoch=state.epoch)
 
     async def _new_task(self, request: views.SubmitRequest, caller: Caller) -> NewTask:
         """What is to be submitted; Refusal if it cannot be."""

@@ -26,6 +26,7 @@ from headway.agents import (
     Metered,
     Next,
     Reject,
+    Superseded,
     ToolError,
     ToolFailed,
     tool,
@@ -34,6 +35,7 @@ from headway.agents.entries import UNDER_WAY_MAX, JournalAppended, NewEntry, Usa
 from headway.agents.identity import invocation_id, operation_id
 from headway.agents.messages import NextStep
 from headway.agents.testing import TOKEN, MemoryJournal, context, opened, run
+from headway.agents.trial import LONG_AGO, still_ours
 
 TASK = UUID("6c0a6799-fe64-5d4a-ae62-3f9d806ea12c")
 QUICK = Attempts(initial_interval=0.0, maximum_attempts=3)
@@ -56,6 +58,17 @@ def _nothing_ran() -> None:
 class Order:
     name: str
     total: int
+
+
+class Taken(MemoryJournal):
+    """A journal that another worker has once it is `lost`."""
+
+    lost = False
+
+    async def append(self, epoch: int, seq: int, entries: list[NewEntry]) -> JournalAppended:
+        if self.lost:
+            raise Superseded("another worker has it")
+        return await super().append(epoch, seq, entries)
 
 
 @tool(recovery="natural")
@@ -684,11 +697,46 @@ async def test_a_call_that_is_cancelled_before_it_begins_is_void() -> None:
 async def test_a_process_that_was_frozen_asks_once_more_before_it_acts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("headway.agents.invocations.CONFIRM_AFTER_S", -1.0)
+    monkeypatch.setattr("headway.agents.trial.CONFIRM_AFTER_S", 1e-6)
     journal = MemoryJournal()
     await context(journal=journal).call(lookup, "o")
     causes = [(entry.kind, (entry.data or {}).get("cause")) for entry in journal.entries]
     assert causes[:2] == [("intent", None), ("checkpoint", "sure")]
+
+
+async def test_a_process_that_was_frozen_when_it_got_leave_asks_once_more_before_it_acts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[int] = []
+
+    @tool(recovery="dedupe_key", sensitive=True)
+    async def wire_money(call: Call) -> None:
+        ran.append(1)
+
+    async def late(_tool: object, _call: Call) -> str:
+        monkeypatch.setattr("headway.agents.trial.CONFIRM_AFTER_S", 1e-6)
+        journal.lost = True
+        return TOKEN
+
+    journal = Taken()
+    monkeypatch.setattr("headway.agents.testing._leave", late)
+    with pytest.raises(Superseded, match="another worker has it"):
+        await context(journal=journal).call(wire_money)
+    assert ran == []
+
+
+async def test_servers_that_are_slow_hold_nobody_up_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("headway.agents.trial.CONFIRM_AFTER_S", 0.01)
+    asked: list[int] = []
+
+    async def slow() -> None:
+        asked.append(1)
+        await asyncio.sleep(0.03)  # the very thing under test: longer than it may take at first
+
+    await still_ours(slow, LONG_AGO)
+    assert 2 <= len(asked) <= 3
 
 
 async def test_states_come_back_and_positions_are_kept_by_themselves() -> None:

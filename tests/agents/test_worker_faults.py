@@ -132,6 +132,20 @@ async def test_a_claim_that_is_not_granted_drops_the_command(
     assert standin.of(command) == []
 
 
+async def test_a_claim_that_a_later_delivery_has_won_leaves_the_command_to_that_one(
+    standin: StandIn, work: Work, agent: Agent, gate: Gate
+) -> None:
+    """An ack would take it from the other: nobody would get it if that one died."""
+    standin.decide = lambda claim: ClaimReply(granted=False, reason="later", elsewhere=True)
+    await work(agent)
+    command = await standin.command("payments", "charge", epoch=1)
+    await eventually(lambda: len(standin.claims) >= 1)
+    await eventually(lambda: len(standin.claims) >= 2)  # it comes again, once nobody keeps it
+    assert gate.runs == []
+    assert standin.of(command) == []
+    assert await standin.queued() == 1
+
+
 async def test_an_old_command_is_claimed_even_when_it_comes_first(
     standin: StandIn, work: Work, agent: Agent, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:

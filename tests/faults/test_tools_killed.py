@@ -13,7 +13,7 @@ import pytest
 from harness.coordination import registered
 from harness.errands import DONE, EFFECTS, Traces, errand_saga
 from harness.eventually import eventually
-from headway.agents.invocations import CONFIRM_AFTER_S
+from headway.agents.trial import CONFIRM_AFTER_S
 from headway.coordinator import streams
 
 pytestmark = pytest.mark.timed

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.agents import invocations, reconciliation
+from headway.agents import invocations, reconciliation, trial
 from headway.agents.invocations import Calls
 from headway.agents.journal import Journal as AgentJournal
 from headway.agents.pull import ACK, Pull
@@ -139,7 +139,7 @@ AGENTS = (
     ),
     Mutation(
         "a worker that was frozen does not make sure before it runs a tool",
-        ((invocations, "CONFIRM_AFTER_S", instead(1e9)),),
+        ((trial, "CONFIRM_AFTER_S", instead(1e9)),),
         ZOMBIES,
         quiet=True,
         sagas=ERRANDS,

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import orjson
 from headway.agents import Call, Context
-from headway.agents.invocations import CONFIRM_AFTER_S
+from headway.agents.trial import CONFIRM_AFTER_S
 from simulation.downstream import Downstream
 from simulation.laws import Laws
 from simulation.store_tables import EntryRow, JournalRow, Place
@@ -23,7 +23,7 @@ from simulation.world import World
 
 Holder = tuple[int, int]  # attempt, and epoch of its command
 
-UNKNOWN_MAX_S = 1.5 * CONFIRM_AFTER_S  # a worker's clock may drift, and an answer travels
+UNKNOWN_MAX_S = 2.5 * CONFIRM_AFTER_S  # it may take twice that, and clocks drift
 OPENS_WITHIN_S = 2.0  # of a decision to take it over
 LATE_OPENING = frozenset(
     {
