@@ -13,9 +13,10 @@ from headway.agents.connection import Connection, connect
 from headway.agents.errors import HeadwayError, Refused, Unavailable
 from headway.agents.isolation import serves
 from headway.agents.limit_views import BreakerView
-from headway.agents.views import AgentView
+from headway.agents.views import AgentList, AgentView
 from headway.cli import copies
 from headway.cli.addresses import Addresses
+from headway.cli.answering import poll
 from headway.cli.delivering import delivery
 from headway.cli.findings import Finding, clock, note, ok, wrong
 from headway.coordinator import streams
@@ -28,6 +29,8 @@ NO_META_LEADER = 10008  # err_code of JetStream
 SHARED = (subjects.TASKS_STREAM, subjects.EVENTS_STREAM)  # whose consumer is all coordinators'
 
 ANSWER_TIMEOUT_S = 3.0
+AGENTS_TIMEOUT_S = 10.0
+AGENTS_TRY_S = 0.5
 CUT_OFF_SERVER = (
     "mend the network between its cluster port and the other servers; whoever is connected to it "
     "goes elsewhere by itself"
@@ -163,27 +166,24 @@ async def _consumer(
 
 async def _coordinators(connection: Connection, token: str) -> list[Finding]:
     client = Client(connection, timeout=ANSWER_TIMEOUT_S, token=token)
-    asked_at = time.time()
     try:
-        health = await client.health()
-        answered_at = time.time()
-        agents = await _agents(client, connection)
+        polled = await poll(client)
     except HeadwayError as error:
         return [wrong("coordinator", str(error), READ_ITS_LOG)]
-    return [
-        ok("coordinator", f"headway {health.version} answers"),
-        clock("the coordinator", asked_at, health.now.timestamp(), answered_at),
-        *agents,
-    ]
+    return [*polled.findings(), *await _agents(client, connection, polled.silent)]
 
 
-async def _agents(client: Client, connection: Connection) -> list[Finding]:
+async def _agents(client: Client, connection: Connection, some_silent: bool) -> list[Finding]:
     """Which agents get nothing done, and why; a consumer that is paused with its agent is not told
-    of twice."""
+    of twice. Where some coordinators are silent, soon another one is asked."""
+    client.timeout = AGENTS_TIMEOUT_S
+    try_s = AGENTS_TRY_S if some_silent else None
     try:
-        agents = (await client.agents()).agents
+        agents = (await client.ask("agents", b"{}", AgentList, try_s=try_s)).agents
     except Refused as error:
         return [note("agents", f"not looked at: {error}", TO_SEE_THEM)]
+    except HeadwayError as error:
+        return [wrong("agents", str(error), READ_ITS_LOG)]
     withheld = {one.agent for one in agents if one.breaker is not None}
     consumers = await asyncio.gather(
         *(

@@ -23,17 +23,21 @@ TAKES_NO_WRITES = (
 )
 NO_STANDBY = "start a standby, or reset synchronous_standby_names: no commit returns till then"
 READ_ONLY = "set it right there: ALTER SYSTEM RESET default_transaction_read_only, and reload"
+JUST_ENDED = f"they ended just now, or are cut off from NATS: look again in {BEAT_LAPSE_S} s"
 
 _ERRORS = (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
-async def examine_postgres(url: str, streams_made: dict[str, str]) -> list[Finding]:
+async def examine_postgres(
+    url: str, streams_made: dict[str, str], *, silent: bool = False
+) -> list[Finding]:
     """Whether each address answers, and of the one that takes writes its version, schema, clock
-    and coordinators, and whether it knows the streams that were made at these times."""
+    and coordinators, and whether it knows the streams that were made at these times. `silent`: no
+    coordinator answered through NATS."""
     findings: list[Finding] = []
     writable: list[Finding] = []
     for one in addresses(url):
-        state, found = await _address(one, streams_made)
+        state, found = await _address(one, streams_made, silent)
         if state == "writable" and not writable:
             writable = found
         findings += [] if state == "writable" else found
@@ -50,13 +54,15 @@ def _downgraded(finding: Finding) -> Finding:
     return note(finding.check, finding.found, "start it, so that there is one to fail over to")
 
 
-async def _address(url: str, streams_made: dict[str, str]) -> tuple[str, list[Finding]]:
+async def _address(
+    url: str, streams_made: dict[str, str], silent: bool
+) -> tuple[str, list[Finding]]:
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             plain = url.replace("target_session_attrs=read-write", "target_session_attrs=any")
             connection = await asyncpg.connect(plain, timeout=ADDRESS_TIMEOUT_S)
             try:
-                return await _examine(connection, place(url), streams_made)
+                return await _examine(connection, place(url), streams_made, silent)
             finally:
                 connection.terminate()
     except _ERRORS as error:
@@ -65,7 +71,10 @@ async def _address(url: str, streams_made: dict[str, str]) -> tuple[str, list[Fi
 
 
 async def _examine(
-    connection: asyncpg.Connection[asyncpg.Record], at: str, streams_made: dict[str, str]
+    connection: asyncpg.Connection[asyncpg.Record],
+    at: str,
+    streams_made: dict[str, str],
+    silent: bool,
 ) -> tuple[str, list[Finding]]:
     if await connection.fetchval("SELECT pg_is_in_recovery()"):
         return "standby", [wrong("PostgreSQL", f"{at} is a standby", TAKES_NO_WRITES)]
@@ -75,7 +84,7 @@ async def _examine(
     findings = [await _version(connection), schema, await _clock(connection)]
     findings += await _standbys(connection)
     if schema.state == "ok":
-        findings += [await _coordinators(connection)]
+        findings += [await _coordinators(connection, silent)]
         findings += await _lost_streams(connection, streams_made)
     return "writable", findings
 
@@ -134,12 +143,15 @@ async def _standbys(connection: asyncpg.Connection[asyncpg.Record]) -> list[Find
     return [note("replication", found, remedy)]
 
 
-async def _coordinators(connection: asyncpg.Connection[asyncpg.Record]) -> Finding:
+async def _coordinators(connection: asyncpg.Connection[asyncpg.Record], silent: bool) -> Finding:
     count = await connection.fetchval(
         "SELECT count(*) FROM headway.coordinators"
         " WHERE seen_at > clock_timestamp() - make_interval(secs => $1)",
         BEAT_LAPSE_S,
     )
+    if count and silent:
+        found = f"{count} wrote here in the last {BEAT_LAPSE_S} s, though none answers"
+        return note("coordinators", found, JUST_ENDED)
     if count:
         return ok("coordinators", f"{count} at work on this database")
     remedy = (

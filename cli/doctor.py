@@ -38,10 +38,11 @@ def doctor(terminal: Terminal, postgres_url: PostgresUrl = None) -> None:
 
 async def _examine(addresses: Addresses) -> list[Finding]:
     findings, made = await examine_nats(addresses, token())
-    return [*findings, *await _postgres(addresses.postgres_url, made)]
+    silent = any((one.check, one.state) == ("coordinator", "wrong") for one in findings)
+    return [*findings, *await _postgres(addresses.postgres_url, made, silent)]
 
 
-async def _postgres(url: str | None, streams_made: dict[str, str]) -> list[Finding]:
+async def _postgres(url: str | None, streams_made: dict[str, str], silent: bool) -> list[Finding]:
     if url is None:
         remedy = f"set --postgres-url or {POSTGRES_URL} to check it, too"
         return [note("PostgreSQL", "not checked: no address is known here", remedy)]
@@ -49,5 +50,5 @@ async def _postgres(url: str | None, streams_made: dict[str, str]) -> list[Findi
         database = load("headway.cli.database", "doctor")
     except MissingExtra as missing:
         return [note("PostgreSQL", "not checked", str(missing))]
-    findings: list[Finding] = await database.examine_postgres(url, streams_made)
+    findings: list[Finding] = await database.examine_postgres(url, streams_made, silent=silent)
     return findings
