@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from headway.agents import invocations, reconciliation, trial
+from headway.agents.attempt import Attempt
+from headway.agents.errors import Superseded
 from headway.agents.invocations import Calls
 from headway.agents.journal import Journal as AgentJournal
 from headway.agents.pull import ACK, Pull
@@ -33,6 +35,13 @@ def _settle_unconfirmed(_original: Any, self: Settlement, _error: Any) -> None:
 
 def _ack_anothers(_original: Any, self: Settlement) -> None:
     self._settle(ACK)
+
+
+async def _drop_anothers(original: Any, self: Attempt, first: bool) -> bool:
+    try:
+        return bool(await original(self, first))
+    except Superseded:
+        return False
 
 
 def _never_keep(_original: Any, self: Worker) -> None:
@@ -106,6 +115,13 @@ AGENTS = (
         sagas=ERRANDS,
     ),
     Mutation(
+        "a command that a later delivery has won is acked",
+        ((Attempt, "_claim", wrapped(_drop_anothers)),),
+        ZOMBIES,
+        quiet=True,
+        sagas=ERRANDS,
+    ),
+    Mutation(
         "a worker gives no sign of life",
         ((Worker, "_keep_all", wrapped(_never_keep)),),
         {"handler_slow": 0.5},
@@ -129,6 +145,7 @@ AGENTS = (
         DEATHS,
         quiet=True,
         sagas=ERRANDS,
+        quick=True,
     ),
     Mutation(
         "a tool runs though its intent was refused",
@@ -175,7 +192,7 @@ AGENTS = (
     Mutation(
         "the journal is opened for whoever asks",
         ((journaling, "_check_outstanding", instead(lambda *_: None)),),
-        ZOMBIES,
+        {"freeze_at_effect": 0.4},
         quiet=True,
         sagas=ERRANDS,
     ),
