@@ -55,6 +55,10 @@ class Use(NamedTuple):
     open: int = 0
     ready: int = 0
 
+    @property
+    def begun(self) -> int:
+        return self.open - self.ready
+
 
 @dataclass(slots=True)
 class Room:
@@ -196,7 +200,8 @@ def turn(
         if _is_crowded(limiting, use):
             return Turn(full=True)
         for place, limit in limiting.items():
-            use[place] = Use(use.get(place, Use()).open + 1)
+            used = use.get(place, Use())
+            use[place] = Use(used.open + 1, used.ready)
             if limit.rate is None:
                 levels[place] = levels.get(place, 0) + 1  # so that two cannot count at once
     at = _earliest(limiting, levels, now_us)
@@ -213,8 +218,10 @@ def _earliest(limiting: Mapping[str, Limit], levels: Mapping[str, int], now_us: 
 
 
 def _is_crowded(limiting: Mapping[str, Limit], use: Mapping[str, Use]) -> bool:
+    """Whether a command that was never admitted must wait for others to end. What is admitted and
+    has not begun does not count: it may wait for the very worker that has this one in hand."""
     return any(
-        limit.concurrency is not None and use.get(place, Use()).open >= limit.concurrency
+        limit.concurrency is not None and use.get(place, Use()).begun >= limit.concurrency
         for place, limit in limiting.items()
     )
 

@@ -159,6 +159,15 @@ def test_what_was_never_admitted_waits_for_room_and_then_counts():
     assert levels["agent/shop"] == 1  # so that another coordinator notices
 
 
+def test_what_was_never_admitted_does_not_wait_for_what_waits_for_its_worker():
+    """The worker's hands are full of it, so what is admitted cannot reach the worker."""
+    limits, use = Limits([agent(concurrency=2)]), {"agent/shop": Use(2, 2)}
+    stranger = standing(row=None, state="")
+    assert turn(ask(1), stranger, limits, {}, use, NOW).new
+    assert turn(ask(2), stranger, limits, {}, use, NOW).new
+    assert turn(ask(3), stranger, limits, {}, use, NOW).full
+
+
 def test_admission_never_runs_further_ahead_than_its_lead():
     limits = Limits([agent(50.0, 10)])
     room = Room(limits, {}, {}, NOW)
