@@ -116,4 +116,4 @@ async def test_the_doctor_says_that_most_nodes_are_down(site: Site) -> None:
         assert found["JetStream"].found == "has no leader", found
         return found["JetStream"].remedy == LEADERLESS
 
-    await eventually(said, 20, what="the doctor says that there is no leader")
+    await eventually(said, 60, what="the doctor says that there is no leader")
