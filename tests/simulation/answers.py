@@ -57,7 +57,10 @@ class Answers:
         command = decode_command(stored.body)
         state = self._laws.known[UUID(command.task)].task.steps[command.step]
         attempt = command.task, command.step, command.phase, command.attempt
+        latest = state.epoch if state.claim is None else state.claim.command_epoch
         current = (state.phase, state.attempt) == (command.phase, command.attempt)
+        if command.epoch < latest:
+            return  # a later publication is in the stream, or waits to be admitted
         if state.outstanding and current and attempt not in self._said:
             self._world.fail(f"the command of {attempt} was acked though nobody has answered it")
 
