@@ -88,6 +88,17 @@ class Database:
                 self._idle.append(connection)
 
 
+@asynccontextmanager
+async def migrated(url: str) -> AsyncIterator[Database]:
+    """The database at `url`, brought up to date first, on one connection."""
+    database = Database(url, size=1, pinned_plans=False)
+    try:
+        await database.migrate()
+        yield database
+    finally:
+        await database.close()
+
+
 def _brief(error: BaseException) -> str:
     """The first line of an error: PostgreSQL puts values into the lines after it."""
     return str(error).partition("\n")[0]

@@ -14,7 +14,7 @@ import asyncpg
 from headway.agents.nkeys import is_public_user_key
 from headway.agents.subjects import TOKEN
 from headway.coordinator.clock import now_ms
-from headway.coordinator.database import Database
+from headway.coordinator.database import Database, migrated
 from headway.coordinator.errors import Refusal
 from headway.coordinator.permissions import User, of_agent
 
@@ -76,12 +76,8 @@ class Grants:
 @asynccontextmanager
 async def grants_in(postgres_url: str) -> AsyncIterator[Grants]:
     """Those of the database at `postgres_url`, which is brought up to date first."""
-    database = Database(postgres_url, size=1, pinned_plans=False)
-    try:
-        await database.migrate()
+    async with migrated(postgres_url) as database:
         yield Grants(database)
-    finally:
-        await database.close()
 
 
 def _grant(row: asyncpg.Record) -> Grant:

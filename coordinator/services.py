@@ -64,14 +64,15 @@ def services(parts: Parts, health: Serve) -> Offer:
         parts.admission.turns.take,
     )
     lookups = Lookups(store, parts.settled, roll, now_ms, parts.admission.explain)
-    by_people = Interventions(parts.ask, gates.decide, _reading(store), lookups.show, now_ms)
+    read = _reading(store)
+    by_people = Interventions(parts.ask, gates.decide, read, lookups.show, now_ms)
     tasks, journal = TaskOperations(around), Journal(store, parts.hold, now_ms)
     documents = Documents(store, wire.publish, now_ms)
     people = {
         **tasks.operations(),
         **lookups.operations(),
         **by_people.operations(),
-        **Moves(store, parts.ask, _reading(store), lookups.show, now_ms).operations(),
+        **Moves(store, parts.ask, read, lookups.show, now_ms).operations(),
         **WaitingList(store, gates.waiting).operations(),
         **parts.catalogue.operations(),
         **journal.operations(),

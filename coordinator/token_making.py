@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from headway.coordinator.clock import now_ms
-from headway.coordinator.database import Database
+from headway.coordinator.database import Database, migrated
 from headway.coordinator.errors import Refusal
 from headway.coordinator.roles import ROLES
 from headway.coordinator.tokens import NAME, Token, digest_of, new_token, token_of
@@ -48,9 +48,5 @@ class TokenMaking:
 @asynccontextmanager
 async def token_making(postgres_url: str) -> AsyncIterator[TokenMaking]:
     """For the database at `postgres_url`, brought up to date first."""
-    database = Database(postgres_url, size=1, pinned_plans=False)
-    try:
-        await database.migrate()
+    async with migrated(postgres_url) as database:
         yield TokenMaking(database)
-    finally:
-        await database.close()

@@ -6,7 +6,6 @@ A fixture is written once by `record.py` and is never written again.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from harness.audit import fold_all
 from harness.coordination import client_of, working
 from harness.eventually import eventually
 from harness.office import Office
-from harness.services import RunningNats, RunningPostgres, nats_in
+from harness.services import RunningPostgres
 from headway.agents import Client, connect
 from headway.coordinator.store import Store
 from upgrades.keeping import Kept, read, restore
@@ -57,15 +56,6 @@ async def restored(
     await shared_postgres.drop_database(database)
 
 
-@pytest.fixture
-async def nats(tmp_path: Path) -> AsyncIterator[RunningNats]:
-    nats = nats_in(tmp_path / "nats")
-    await nats.start()
-    yield nats
-    await nats.kill()
-    shutil.rmtree(tmp_path / "nats")
-
-
 def test_there_is_a_fixture_and_it_has_every_story_of_its_time() -> None:
     assert FIXTURES, "write one: PYTHONPATH=tests python tests/upgrades/record.py"
     told = {story for file in FIXTURES for story in read(file).about["tasks"]}
@@ -96,14 +86,14 @@ async def test_every_task_is_read_as_it_was_and_its_history_folds_to_it(
 
 
 async def test_every_task_goes_on_to_its_end(
-    restored: Restored, nats: RunningNats, tmp_path: Path
+    restored: Restored, nats_url: str, tmp_path: Path
 ) -> None:
     """The streams are empty: what was at an agent is published again from PostgreSQL."""
     actors, tasks = Actors(tmp_path), restored.tasks()
-    urls = {"HEADWAY_NATS_URL": nats.url, "HEADWAY_POSTGRES_URL": restored.url}
+    urls = {"HEADWAY_NATS_URL": nats_url, "HEADWAY_POSTGRES_URL": restored.url}
     await actors.start("coordinator_process", **urls)
     try:
-        async with client_of(nats.url) as client, await connect(nats.url, name="office") as desks:
+        async with client_of(nats_url) as client, await connect(nats_url, name="office") as desks:
             office = Office(desks)
             for task in tasks.values():
                 office.log[task].append("before")  # so that no call is left open once more
@@ -112,7 +102,7 @@ async def test_every_task_goes_on_to_its_end(
             for story, task in tasks.items():
                 if STORIES[story].goes_on is not cancel:
                     office.held[task].set()
-            async with working(nats.url, *office.agents, teller, connection=desks):
+            async with working(nats_url, *office.agents, teller, connection=desks):
                 ends = {story: await go_on(client, story, task) for story, task in tasks.items()}
             bill = await client.documents.get("bills", "b-1")
     finally:
