@@ -99,10 +99,8 @@ class Attempt:
 
     async def _work(self, claimed: bool, paced: bool) -> None:
         try:
-            if not (claimed and not paced) and not await self._claim(claimed):
-                self.settlement.drop()
-                return
-            outcome = await self._carry_out()
+            may_begin = (claimed and not paced) or await self._claim(claimed)
+            outcome = await self._carry_out() if may_begin else None
             if outcome is None:
                 self.settlement.drop()
                 return
