@@ -43,7 +43,7 @@ class Transport(Protocol):
     """The bus, as far as it is stood before."""
 
     async def dispatch(self, commands: Sequence[Outgoing]) -> list[bool]: ...
-    async def withdraw(self, commands: Sequence[str]) -> set[str]: ...
+    async def withdraw(self, commands: Sequence[Sought]) -> set[Sought]: ...
     def stop(self, agent: str, task: UUID, stop: Stop) -> None: ...
     def announce(self, decision: Decision, kind: str) -> None: ...
 
@@ -93,17 +93,19 @@ class Admissions:
         queued = await self._queue(waiting) if waiting else False
         return [queued if held else next(stored) for held in limited]
 
-    async def withdraw(self, commands: Sequence[str]) -> set[str]:
+    async def withdraw(self, commands: Sequence[Sought]) -> set[Sought]:
         """Remove commands from line and stream; returns those that no agent ever had."""
         if not self._declared.active:
             return await self._transport.withdraw(commands)
         rows = []
+        named = [(*_named(command), command.attempt) for command in commands]
         try:
-            rows = await self._store.fetch("unqueue_commands", *columns(_named(commands), 3))
+            rows = await self._store.fetch("unqueue_commands", *columns(named, 4))
         except StoreUnavailable as error:
             _LOG.info("commands could not be taken out of the line: %s", error)
-        unbegun = {row["subject"] for row in rows if not row["epoch"]}
-        rest = tuple(subject for subject in commands if subject not in unbegun)
+        unqueued = {row["subject"] for row in rows if not row["epoch"]}
+        unbegun = {command for command in commands if command.subject in unqueued}
+        rest = tuple(command for command in commands if command not in unbegun)
         return unbegun | await self._transport.withdraw(rest)
 
     def stop(self, agent: str, task: UUID, stop: Stop) -> None:
@@ -125,7 +127,7 @@ class Admissions:
         absent = [command for command in commands if command not in found]
         if not absent:
             return found
-        named = _named([command.subject for command in absent])
+        named = [_named(command) for command in absent]
         rows = await self._store.fetch("waiting_commands", *columns(named, 3))
         waiting = {row["subject"] for row in rows}
         return found | {command for command in absent if command.subject in waiting}
@@ -181,13 +183,10 @@ def _row(command: Outgoing) -> tuple[object, ...]:
     )
 
 
-def _named(commands: Sequence[str]) -> list[tuple[UUID, str, str]]:
-    """Task and step of each subject, and the subject."""
-    parsed = [parse_command_subject(subject) for subject in commands]
-    return [
-        (UUID(each.task), each.step, subject)
-        for each, subject in zip(parsed, commands, strict=True)
-    ]
+def _named(command: Sought) -> tuple[UUID, str, str]:
+    """Task, step and subject."""
+    parsed = parse_command_subject(command.subject)
+    return UUID(parsed.task), parsed.step, command.subject
 
 
 def columns(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:

@@ -18,7 +18,7 @@ from headway.agents.connection import Connection
 from headway.agents.deadletters import dead_letter
 from headway.agents.errors import Unavailable
 from headway.agents.messages import INLINE_MAX_BYTES
-from headway.coordinator.commands import Outgoing
+from headway.coordinator.commands import Outgoing, Sought
 from headway.coordinator.decisions import Decision
 from headway.coordinator.errors import BusUnavailable
 from headway.coordinator.jetstream import JetStreamError, ask, remove
@@ -60,19 +60,19 @@ class Bus:
         for command, body in zip(commands, bodies, strict=True):
             error = next(outcomes) if body is not None else None
             if body is not None and error is not None and error.code == payloads.SUBJECT_TAKEN:
-                stored.append(command.fresh or await self._replace(command.subject, body))
+                stored.append(command.fresh or await self._replace(command, body))
             else:
                 stored.append(body is not None and error is None)
         return stored
 
-    async def withdraw(self, commands: Sequence[str]) -> set[str]:
+    async def withdraw(self, commands: Sequence[Sought]) -> set[Sought]:
         """Remove commands that are no longer wanted, as far as they are still there; returns those
         that no agent ever had."""
-        unbegun: set[str] = set()
-        for subject in commands:
+        unbegun: set[Sought] = set()
+        for command in commands:
             try:
-                if await self._removed_unbegun(subject):
-                    unbegun.add(subject)
+                if await self._removed_unbegun(command):
+                    unbegun.add(command)
             except (BusUnavailable, JetStreamError) as error:
                 _LOG.info("a command could not be withdrawn and will be found stale: %s", error)
         return unbegun
@@ -139,9 +139,10 @@ class Bus:
             return None
         return self._sign(command.subject, command.body_by_reference(self._clock(), ref, digest))
 
-    async def _removed_unbegun(self, subject: str) -> bool:
+    async def _removed_unbegun(self, command: Sought) -> bool:
         """Remove a command; whether its consumer had not got as far, and now never will."""
-        sequence = await remove(self._wire, subjects.COMMANDS_STREAM, subject)
+        stream, subject = subjects.COMMANDS_STREAM, command.subject
+        sequence = await remove(self._wire, stream, subject, command.outdates)
         if sequence is None:
             return False
         agent = subjects.parse_command_subject(subject).agent
@@ -149,9 +150,11 @@ class Bus:
         begun: int = info["delivered"]["stream_seq"]
         return sequence > begun
 
-    async def _replace(self, subject: str, body: bytes) -> bool:
+    async def _replace(self, command: Outgoing, body: bytes) -> bool:
+        """Store a command in the place of an earlier one; one that is later stays."""
+        subject = command.subject
         try:
-            await remove(self._wire, subjects.COMMANDS_STREAM, subject)
+            await remove(self._wire, subjects.COMMANDS_STREAM, subject, command.outdates)
         except (BusUnavailable, JetStreamError) as error:
             _LOG.warning("an older command could not be removed: %s", error)
             return False

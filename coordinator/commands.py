@@ -40,9 +40,14 @@ class Outgoing(NamedTuple):
         reference = {"sentms": now_ms, "dataref": ref, "datadigest": digest}
         return orjson.dumps({**self.attributes, **reference})
 
+    def outdates(self, body: bytes) -> bool:
+        """Whether a message on its subject is this publication, an earlier one, or none."""
+        found = _publication(body)
+        return found is None or found <= (self.attributes["attempt"], self.attributes["epoch"])
+
 
 class Sought(NamedTuple):
-    """A command that ought to be in the stream, whatever the epoch of its publication."""
+    """A command that ought, or ought not, to be in the stream, whatever its publication's epoch."""
 
     subject: str
     phase: Phase
@@ -56,6 +61,12 @@ class Sought(NamedTuple):
         except InvalidInput:
             return False  # the worker that gets it refuses it
         return (found.phase, found.attempt) == (self.phase, self.attempt)
+
+    def outdates(self, body: bytes) -> bool:
+        """Whether a message on its subject is of this attempt or of an older one, or of none: a
+        later attempt's may have taken its place meanwhile."""
+        found = _publication(body)
+        return found is None or found[0] <= self.attempt
 
 
 def command(
@@ -122,6 +133,22 @@ def sought_of(loaded: Loaded, dispatch: Dispatch) -> Sought:
     step = loaded.definition.steps[dispatch.step]
     subject = subject_of(loaded.id, step, dispatch.phase)
     return Sought(subject, dispatch.phase, dispatch.attempt)
+
+
+def _publication(body: bytes) -> tuple[int, int] | None:
+    """Attempt and epoch of a command; None if it is not one."""
+    try:
+        found = messages.decode_command(body)
+    except InvalidInput:
+        return None
+    return found.attempt, found.epoch
+
+
+def withdrawn_of(task_id: UUID, step: Step, task: Task, phase: Phase) -> Sought:
+    """What is no longer wanted of a step in one phase: all that was dispatched until now."""
+    state = task.steps[step.name]
+    attempt = state.actions if phase is Phase.ACTION else state.attempt
+    return Sought(subject_of(task_id, step, phase), phase, attempt)
 
 
 def target(step: Step, phase: Phase) -> str:

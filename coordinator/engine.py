@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID
 
-from headway.coordinator.commands import Outgoing, command, subject_of
+from headway.coordinator.commands import Outgoing, Sought, command, withdrawn_of
 from headway.coordinator.decisions import CheckInput, Decision, Definitions, decide
 from headway.coordinator.errors import Refusal, StoreRefused
 from headway.coordinator.family import ending
@@ -54,7 +54,7 @@ class Transport(Protocol):
     """What carries commands and news (the bus)."""
 
     async def dispatch(self, commands: Sequence[Outgoing]) -> list[bool]: ...
-    async def withdraw(self, commands: Sequence[str]) -> set[str]: ...
+    async def withdraw(self, commands: Sequence[Sought]) -> set[Sought]: ...
     def stop(self, agent: str, task: UUID, stop: Stop) -> None: ...
     def announce(self, decision: Decision, kind: str) -> None: ...
 
@@ -246,7 +246,7 @@ class Engine:
 
     async def _publish(self, committed: Committed) -> set[UUID]:
         """Withdraw, dispatch, hint; returns the tasks whose commands are not known to be stored."""
-        withdrawn: dict[str, tuple[Decision, str]] = {}
+        withdrawn: dict[Sought, tuple[Decision, str]] = {}
         commands: list[Outgoing] = []
         for decision in committed.decisions:
             task, definition = decision.task, decision.definition
@@ -270,13 +270,13 @@ class Engine:
                                 )
                             )
                     case Withdraw():
-                        subject = subject_of(decision.id, step, action.phase)
-                        withdrawn[subject] = decision, step.name
+                        unwanted = withdrawn_of(decision.id, step, task, action.phase)
+                        withdrawn[unwanted] = decision, step.name
                     case Stop():
                         self._transport.stop(step.agent, decision.id, action)
         if withdrawn:
-            for subject in await self._transport.withdraw(tuple(withdrawn)):
-                self._unbegun(*withdrawn[subject])
+            for unwanted in await self._transport.withdraw(tuple(withdrawn)):
+                self._unbegun(*withdrawn[unwanted])
         sent = [each._replace(since=committed.since) for each in commands]
         stored = await self._transport.dispatch(sent) if sent else []
         return {sent.task for sent, ok in zip(commands, stored, strict=True) if not ok}

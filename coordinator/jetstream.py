@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import nats.errors
@@ -69,14 +70,17 @@ async def _message(wire: Wire, stream: str, which: dict[str, Any]) -> Stored | N
     return Stored(message["seq"], message["subject"], b64decode(message.get("data", "")))
 
 
-async def remove(wire: Wire, stream: str, subject: str) -> int | None:
-    """Remove the newest message on a subject; returns its sequence, or None if there was none.
+async def remove(
+    wire: Wire, stream: str, subject: str, unwanted: Callable[[bytes], bool]
+) -> int | None:
+    """Remove the newest message on a subject, if its body is `unwanted`; returns its sequence, or
+    None if there was none to remove.
 
     Not by a purge: nats-server 2.15.1 moves a consumer's ack floor over older messages that are
     still pending when a pending one is purged by subject, and never delivers those again.
     """
     newest = await last_message(wire, stream, subject)
-    if newest is None:
+    if newest is None or not unwanted(newest.body):
         return None
     try:
         request = {"seq": newest.sequence, "no_erase": True}

@@ -56,11 +56,12 @@ SET phase = excluded.phase,
 WHERE (a.phase, a.attempt, a.epoch) < (excluded.phase, excluded.attempt, excluded.epoch);
 
 -- name: unqueue_commands
--- Take commands out of the line: $1 tasks, $2 steps, $3 subjects. Those of epoch 0 had never been
--- published before.
+-- Take commands out of the line: $1 tasks, $2 steps, $3 subjects, $4 up to which attempt. Those of
+-- epoch 0 had never been published before.
 DELETE FROM headway.admissions AS a
-USING unnest($1::uuid[], $2::text[], $3::text[]) AS w (task_id, step, subject)
-WHERE a.task_id = w.task_id AND a.step = w.step AND a.subject = w.subject AND a.state = 'waiting'
+USING unnest($1::uuid[], $2::text[], $3::text[], $4::integer[]) AS w (task_id, step, subject, attempt)
+WHERE a.task_id = w.task_id AND a.step = w.step AND a.subject = w.subject AND a.attempt <= w.attempt
+  AND a.state = 'waiting'
 RETURNING a.subject, a.epoch;
 
 -- name: waiting_commands

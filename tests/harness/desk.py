@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from headway.coordinator.commands import Outgoing
+from headway.coordinator.commands import Outgoing, Sought
 from headway.coordinator.decisions import Decision
 from headway.coordinator.engine import Engine
 from headway.coordinator.family import Family
@@ -47,7 +47,7 @@ class Remembering:
         self.sent += commands
         return [True] * len(commands)
 
-    async def withdraw(self, commands: Sequence[str]) -> set[str]:
+    async def withdraw(self, commands: Sequence[Sought]) -> set[Sought]:
         return set(commands)
 
     def stop(self, agent: str, task: UUID, stop: Stop) -> None: ...

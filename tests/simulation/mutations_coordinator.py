@@ -105,8 +105,8 @@ async def _leave_older(_original: Any, self: Bus, subject: str, body: bytes) -> 
     return True
 
 
-async def _never_begun(original: Any, self: Bus, subject: str) -> bool:
-    await original(self, subject)
+async def _never_begun(original: Any, self: Bus, command: Any) -> bool:
+    await original(self, command)
     return True
 
 

@@ -84,7 +84,10 @@ def queue_commands(tables: Tables, *columns: Sequence[Any]) -> list[Row]:
 
 @writes
 def unqueue_commands(tables: Tables, *columns: Sequence[Any]) -> list[Row]:
-    found = list(_named_waiting(tables, rows_of(*columns)))
+    named = rows_of(*columns)
+    upto = {(task, step): attempt for task, step, _, attempt in named}
+    waiting = _named_waiting(tables, [each[:3] for each in named])
+    found = [(place, row) for place, row in waiting if row.attempt <= upto[place]]
     for place, _ in found:
         del tables.admissions[place]
     return [Row(subject=row.subject, epoch=row.epoch) for _, row in found]
