@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from command_shell import Ended, Shell
+from harness.eventually import eventually
 from harness.system import System
 
 
@@ -17,10 +18,9 @@ async def examined(system: System, folder: Path) -> Ended:
 async def test_one_frozen_coordinator_of_two_is_told_and_the_other_one_answers(
     system: System, tmp_path: Path
 ) -> None:
-    frozen = await system.coordinator()
-    await system.coordinator()
-    await system.client.health()
-    await system.coordinators(2)
+    frozen, other = [await system.coordinator() for _ in range(2)]
+    for each in (frozen, other):
+        await eventually(lambda each=each: " serves" in each.log.read_text(), 20, what="it serves")
     frozen.freeze()
     ended = await examined(system, tmp_path)
     frozen.thaw()
