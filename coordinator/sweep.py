@@ -8,9 +8,9 @@ Commands are looked for before events: an agent's event is stored before its com
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from headway.coordinator.commands import Sought, sought_of
@@ -49,6 +49,14 @@ class Contents(Protocol):
     async def unread(self, tasks: Sequence[UUID]) -> set[UUID]: ...
 
 
+class _Suspicion(NamedTuple):
+    """How old a task's dispatches must be to be looked after, and from when on to look (both ms);
+    the more urgent of two is the smaller."""
+
+    age: int
+    since: int
+
+
 class Sweep:
     def __init__(
         self,
@@ -63,27 +71,24 @@ class Sweep:
         self._put = put
         self._clock = clock
         self._rng = rng
-        self._suspects: dict[UUID, int] = {}  # and from when on to look after them (ms)
-        self._ages: dict[UUID, int] = {}  # of those whose dispatches must be older than usual (ms)
+        self._suspects: dict[UUID, _Suspicion] = {}
         self.republished = 0
 
     def suspect(self, task: UUID) -> None:
         """Look after this task's dispatches soon: one of them may have been cut short."""
-        self._suspects.setdefault(task, 0)
-        self._ages.pop(task, None)
+        self._suspect(task, _Suspicion(SUSPECT_AGE_MS, 0))
 
     async def step(self) -> bool:
         """One look at what is due or suspect; true if there may be more at once."""
         now = self._clock()
         due_now = await self._timers.claim_due(now, LEASE_MS, BATCH_MAX)
-        ripe = (task for task, since in self._suspects.items() if since <= now)
-        suspects = set(islice(ripe, BATCH_MAX))
-        for task in suspects:
-            del self._suspects[task]
+        ripe = (task for task, suspicion in self._suspects.items() if suspicion.since <= now)
+        suspects = {task: self._suspects.pop(task) for task in list(islice(ripe, BATCH_MAX))}
         try:
             await self._look(due_now, suspects, now)
         except CoordinatorError:
-            self._suspects.update(dict.fromkeys(suspects, now))
+            for task, suspicion in suspects.items():
+                self._suspect(task, suspicion)
             raise
         return len(due_now) == BATCH_MAX or len(suspects) == BATCH_MAX
 
@@ -95,22 +100,25 @@ class Sweep:
         while True:
             page = await self._timers.open_tasks(after, BATCH_MAX, before)
             for task in page:
-                if age_ms > SUSPECT_AGE_MS and task not in self._suspects:
-                    self._ages[task] = age_ms
-                self._suspects[task] = 0
+                self._suspect(task, _Suspicion(age_ms, 0))
             count += len(page)
             if len(page) < BATCH_MAX:
                 return count
             after = page[-1]
 
-    async def _look(self, due_now: Iterable[UUID], suspects: set[UUID], now: int) -> None:
+    def _suspect(self, task: UUID, suspicion: _Suspicion) -> None:
+        self._suspects[task] = min(suspicion, self._suspects.get(task, suspicion))
+
+    async def _look(
+        self, due_now: Iterable[UUID], suspects: Mapping[UUID, _Suspicion], now: int
+    ) -> None:
         ids = list(dict.fromkeys([*due_now, *suspects]))
         loaded = await self._timers.read(ids)
         checks: list[tuple[Loaded, Dispatch]] = []
         timers: list[tuple[UUID, int, int]] = []
         for task in loaded.values():
-            suspect = task.id in suspects
-            checks += [(task, sent) for sent in self._to_check(task, suspect, now)]
+            suspicion = suspects.get(task.id)
+            checks += [(task, sent) for sent in self._to_check(task, suspicion, now)]
             if clock_due(task.definition, task.task, now):
                 self._put(Item(task.id, i.Tick(now, self._jitter()), nobody_waits))
                 continue
@@ -123,21 +131,19 @@ class Sweep:
             self.republished += 1
             lost = i.DispatchLost(now, sent.step, sent.phase, sent.attempt, sent.epoch, fenced=True)
             self._put(Item(task.id, lost, nobody_waits))
-        for task_id in suspects - self._suspects.keys():
-            self._ages.pop(task_id, None)
         await self._timers.postpone(timers)
 
-    def _to_check(self, task: Loaded, suspect: bool, now: int) -> Iterable[Dispatch]:
+    def _to_check(self, task: Loaded, suspicion: _Suspicion | None, now: int) -> Iterable[Dispatch]:
         for sent in outstanding(task.definition, task.task):
             state = task.task.steps[sent.step]
-            ripe_at = state.dispatched_at + self._ages.get(task.id, SUSPECT_AGE_MS)
-            if check_due(state, now) or (suspect and now >= ripe_at):
+            ripe_at = state.dispatched_at + (suspicion.age if suspicion else 0)
+            if check_due(state, now) or (suspicion and now >= ripe_at):
                 yield sent
-            elif suspect:
-                self._suspects[task.id] = ripe_at
+            elif suspicion:
+                self._suspect(task.id, _Suspicion(suspicion.age, ripe_at))
 
     async def _of_children(
-        self, tasks: Iterable[Loaded], suspects: set[UUID], now: int
+        self, tasks: Iterable[Loaded], suspects: Mapping[UUID, _Suspicion], now: int
     ) -> list[tuple[UUID, i.Input]]:
         """What tasks that wait for a child have missed of it."""
         waiting = [
@@ -168,8 +174,9 @@ class Sweep:
         if not absent:
             return []
         unread = await self._contents.unread([task.id for task, _ in absent])
-        undecided = [task.id for task, _ in absent if task.id in unread]
-        self._suspects.update(dict.fromkeys(undecided, now + SUSPECT_AGE_MS))
+        for task, _ in absent:
+            if task.id in unread:
+                self._suspect(task.id, _Suspicion(SUSPECT_AGE_MS, now + SUSPECT_AGE_MS))
         return [(task, sent) for task, sent in absent if task.id not in unread]
 
     def _jitter(self) -> float:

@@ -10,7 +10,7 @@ import pytest
 from headway.agents.identity import new_task_id
 from headway.coordinator.intake import Item
 from headway.coordinator.records import Loaded
-from headway.coordinator.sweep import SUSPECT_AGE_MS, Sweep
+from headway.coordinator.sweep import OTHERS_AGE_MS, SUSPECT_AGE_MS, Sweep
 from headway.sagas import Saga, transition
 from headway.sagas import inputs as i
 
@@ -103,3 +103,22 @@ async def test_in_order_it_is_suspect_no_more(world):
     assert await world.lost() == []
     world.stored = set()
     assert await world.lost() == []
+
+
+async def test_what_is_suspected_for_itself_does_not_wait_as_long_as_all_of_a_lost_peer(world):
+    """Even if the sweep has looked between the two."""
+    world.at = NOW
+    await world.sweep.look_over(None, OTHERS_AGE_MS)
+    assert await world.lost() == []
+    world.sweep.suspect(world.task.id)
+    assert await world.lost() == []
+    world.at = NOW + SUSPECT_AGE_MS
+    assert await world.lost() == ["left", "right"]
+
+
+async def test_what_a_lost_peer_may_still_publish_is_looked_after_later(world):
+    world.at = NOW + SUSPECT_AGE_MS
+    await world.sweep.look_over(None, OTHERS_AGE_MS)
+    assert await world.lost() == []
+    world.at = NOW + OTHERS_AGE_MS
+    assert await world.lost() == ["left", "right"]
