@@ -57,10 +57,6 @@ class LimitView(LimitRef):
     running: int = 0
 
 
-class LimitsRequest(_Model):
-    """limits.list: takes nothing."""
-
-
 class LimitList(_Model):
     limits: list[LimitView]
 

@@ -14,9 +14,9 @@ from headway.agents.limit_views import (
     LimitList,
     LimitRef,
     LimitRequest,
-    LimitsRequest,
     LimitView,
 )
+from headway.agents.views import Nothing
 
 Scope = Literal["agent", "saga", "key"]
 
@@ -55,7 +55,7 @@ class Limiting(Api):
 
     async def limits(self) -> LimitList:
         """All that is declared, and how it is used."""
-        return await self.ask("limits.list", LimitsRequest(), LimitList)
+        return await self.ask("limits.list", Nothing(), LimitList)
 
     async def pause_agent(self, agent: str, reason: str = "", *, by: str = "") -> BreakerView:
         """Deliver nothing to an agent, until `resume_agent`; what it has in hand goes on."""

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from headway.agents.limit_views import BreakerView
 from headway.agents.manifest import Manifest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 TaskStatus = Literal[
     "running", "compensating", "succeeded", "compensated", "parked", "failed_to_compensate"
@@ -43,6 +43,10 @@ Number = Annotated[int, Field(ge=0, le=2_147_483_647)]  # of a version, an attem
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+class Nothing(_Model):
+    """agents, health, saga.list …: takes nothing."""
 
 
 class Problem(_Model):
@@ -338,6 +342,10 @@ class ClaimReply(_Model):
     again_in_ms: int = 0
     paced: bool = False
     elsewhere: bool = False
+
+
+class SagaDefinition(RootModel[dict[str, Any]]):
+    """saga.register: a saga, as `Saga.definition()` writes it."""
 
 
 class SagaRef(_Model):

@@ -15,7 +15,6 @@ from headway.coordinator.errors import Refusal
 from headway.coordinator.roles import NEEDS, OPERATE, SUBMIT, Need
 from headway.coordinator.serving import Offer, Serve, Typed
 from headway.coordinator.tokens import Tokens
-from pydantic import BaseModel
 
 OwnerOf = Callable[[UUID], Awaitable[str | None]]
 """The owner of a task; None: there is no such task."""
@@ -39,26 +38,33 @@ class Access:
 
     def guarded(self, offer: Offer) -> Offer:
         """The same operations, each for those only who may ask for it."""
-        people = {name: self._guarded(name, serve) for name, serve in offer.people.items()}
+        people = {
+            name: Guarded(name, serve, self._owner_of) for name, serve in offer.people.items()
+        }
         return Offer(people, offer.agents)
 
-    def _guarded(self, operation: str, serve: Serve) -> Serve:
-        need = NEEDS.get(operation, UNDECIDED)
 
-        async def guard(body: bytes, caller: Caller) -> BaseModel:
-            if caller.role:
-                check_role(operation, need, caller)
-                if caller.role == SUBMIT and need.own:
-                    assert isinstance(serve, Typed)
-                    request = await self._own(serve.parse(body, caller), need, caller)
-                    return await serve.run(request, caller)
-            return await serve(body, caller)
+class Guarded(Typed[Any, Any]):
+    """An operation for those only whose role is enough; `submit` is held to its own tasks."""
 
-        return guard
+    def __init__(self, operation: str, inner: Serve, owner_of: OwnerOf) -> None:
+        super().__init__(inner.request, inner.reply, inner.run)
+        self._operation = operation
+        self._need = NEEDS.get(operation, UNDECIDED)
+        self._owner_of = owner_of
 
-    async def _own(self, request: Any, need: Need, caller: Caller) -> Any:
+    def check(self, caller: Caller) -> None:
+        if caller.role:
+            check_role(self._operation, self._need, caller)
+
+    async def run(self, request: Any, caller: Caller) -> Any:
+        if caller.role == SUBMIT and self._need.own:
+            request = await self._own(request, caller)
+        return await super().run(request, caller)
+
+    async def _own(self, request: Any, caller: Caller) -> Any:
         """The request, held to the caller's own tasks."""
-        match need.own:
+        match self._need.own:
             case "owner":
                 return request.model_copy(update={"owner": caller.name})
             case "task":

@@ -12,6 +12,7 @@ import asyncpg
 from headway.agents import limit_views as views
 from headway.agents.limit_views import rate_text
 from headway.agents.subjects import TOKEN
+from headway.agents.views import Nothing
 from headway.coordinator.caller import Caller
 from headway.coordinator.clock import monotonic
 from headway.coordinator.errors import Refusal
@@ -37,9 +38,9 @@ class Declared:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "limits.list": typed(views.LimitsRequest, self.list),
-            "limits.set": typed_by(views.LimitRequest, self.set),
-            "limits.remove": typed(views.LimitRef, self.remove),
+            "limits.list": typed(Nothing, views.LimitList, self.list),
+            "limits.set": typed_by(views.LimitRequest, views.LimitView, self.set),
+            "limits.remove": typed(views.LimitRef, views.LimitRef, self.remove),
         }
 
     async def refresh(self) -> None:
@@ -91,7 +92,7 @@ class Declared:
         self.active = left["exist"]
         await self.refresh()
 
-    async def list(self, _request: views.LimitsRequest) -> views.LimitList:
+    async def list(self, _request: Nothing) -> views.LimitList:
         """What is declared, and how it is used; of keys all values together."""
         rows = await self._store.fetch("limits")
         limits = Limits(_limit(row) for row in rows)

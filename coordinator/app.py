@@ -25,6 +25,7 @@ from headway.agents.isolation import Isolation
 from headway.agents.news import is_settled, news_of
 from headway.agents.pull import Delivery, Pull
 from headway.agents.reading import Health
+from headway.agents.views import Nothing
 from headway.agents.wire import Wire
 from headway.coordinator.access import Access
 from headway.coordinator.admission import Admission
@@ -32,7 +33,6 @@ from headway.coordinator.api import Api
 from headway.coordinator.asking import asking
 from headway.coordinator.batches import Batches
 from headway.coordinator.bus import Bus
-from headway.coordinator.caller import Caller
 from headway.coordinator.catalogue import Catalogue
 from headway.coordinator.clock import Clock
 from headway.coordinator.command_keys import CommandKeys
@@ -42,10 +42,12 @@ from headway.coordinator.family import Family
 from headway.coordinator.housekeeping import Housekeeping
 from headway.coordinator.inlets import Inlets
 from headway.coordinator.intake import Answer, Intake
+from headway.coordinator.observing import Observers
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import NewTask
 from headway.coordinator.schemas import InputCheck
 from headway.coordinator.services import Parts, services
+from headway.coordinator.serving import typed
 from headway.coordinator.settings import Settings
 from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
@@ -139,7 +141,8 @@ class Coordinator:
         settled = Settled(lambda task: news_of(wire, task, is_settled))
         check = InputCheck().check
         family = Family(self._tell, now_ms)
-        engine = Engine(store, store.sagas, commands, settled, family, check, sweep.suspect, put)
+        observe = Observers(settled.observe)
+        engine = Engine(store, store.sagas, commands, observe, family, check, sweep.suspect, put)
         self._batches = Batches(self._intake, engine, self._freed, self._ask_again)
         self._ask = asking(self._batches.ask)
         self._vigil = vigil = Vigil(self.id, wire, store, topology, sweep, roll, put, now_ms)
@@ -161,7 +164,11 @@ class Coordinator:
             now_ms,
         )
         access = Access(self._tokens, store.owner_of)
-        self._api = Api(connection, access.guarded(services(parts, self._health)), access.caller)
+        self._api = Api(
+            connection,
+            access.guarded(services(parts, typed(Nothing, Health, self._health))),
+            access.caller,
+        )
         self._housekeeping = Housekeeping(
             self.id, self._clock, store, topology, catalogue, sweep, inlets, roll
         )
@@ -223,7 +230,7 @@ class Coordinator:
     def _jitter(self) -> float:
         return self._rng.uniform(-1.0, 1.0)
 
-    async def _health(self, _body: bytes, _caller: Caller) -> Health:
+    async def _health(self, _request: Nothing) -> Health:
         row = (await self._store.fetch("now"))[0]
         return Health(
             status="ok",

@@ -22,7 +22,7 @@ class Audits:
         self._store = store
 
     def operations(self) -> dict[str, Serve]:
-        return {"audit": typed(AuditRequest, self.page)}
+        return {"audit": typed(AuditRequest, AuditPage, self.page)}
 
     async def page(self, request: AuditRequest) -> AuditPage:
         """Entries in the order of their time, task and place: the same each time they are asked."""

@@ -71,8 +71,10 @@ class Breakers:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "agents.pause": typed_by(BreakerRequest, partial(self._by_hand, "paused")),
-            "agents.resume": typed_by(BreakerRequest, partial(self._by_hand, "closed")),
+            "agents.pause": typed_by(BreakerRequest, BreakerView, partial(self._by_hand, "paused")),
+            "agents.resume": typed_by(
+                BreakerRequest, BreakerView, partial(self._by_hand, "closed")
+            ),
         }
 
     def of(self, agent: str) -> Breaker:

@@ -9,7 +9,6 @@ from headway.agents import views
 from headway.coordinator import portraits
 from headway.coordinator.breaker import Breaker
 from headway.coordinator.breakers import view_of
-from headway.coordinator.caller import Caller
 from headway.coordinator.errors import Refusal
 from headway.coordinator.jetstream import JetStreamError
 from headway.coordinator.presence import Roll
@@ -42,15 +41,15 @@ class Catalogue:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "saga.register": self.register,
-            "saga.get": typed(views.SagaRef, self.saga),
-            "saga.list": lambda _body, _caller: self.sagas(),
-            "agents": lambda _body, _caller: self.agents(),
+            "saga.register": typed(views.SagaDefinition, views.SagaView, self.register),
+            "saga.get": typed(views.SagaRef, views.SagaView, self.saga),
+            "saga.list": typed(views.Nothing, views.SagaList, self.sagas),
+            "agents": typed(views.Nothing, views.AgentList, self.agents),
         }
 
-    async def register(self, body: bytes, _caller: Caller) -> views.SagaView:
+    async def register(self, request: views.SagaDefinition) -> views.SagaView:
         try:
-            definition = Definition.from_json(body)
+            definition = Definition.from_json(request.model_dump_json())
         except DefinitionError as error:
             raise Refusal(str(error), 422) from error
         self._check.compile(definition)
@@ -78,11 +77,11 @@ class Catalogue:
             raise Refusal(f"there is no saga {request.name!r}{version}", 404)
         return portraits.saga_view(matching[-1], whole=True)
 
-    async def sagas(self) -> views.SagaList:
+    async def sagas(self, _request: views.Nothing) -> views.SagaList:
         rows = await self._store.fetch("list_sagas")
         return views.SagaList(sagas=[portraits.saga_view(row, whole=False) for row in rows])
 
-    async def agents(self) -> views.AgentList:
+    async def agents(self, _request: views.Nothing) -> views.AgentList:
         instances = self._roll.instances()
         rows = await self._store.fetch("waiting_by_agent")
         waiting = {row["agent"]: row["waiting"] for row in rows}

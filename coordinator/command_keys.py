@@ -16,9 +16,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from headway.agents.command_key import CommandKey
 from headway.agents.command_signing import KEY_BYTES, signed
 from headway.agents.subjects import TOKEN, parse_command_subject
+from headway.agents.views import Nothing
 from headway.coordinator.caller import Caller
 from headway.coordinator.errors import Refusal
-from headway.coordinator.serving import Serve
+from headway.coordinator.serving import Serve, typed_by
 from headway.coordinator.store import Store
 
 KEPT_MAX = 4_096  # keys that are kept derived
@@ -46,9 +47,9 @@ class CommandKeys:
     def agent_operations(self, is_paced: Callable[[str], bool]) -> dict[str, Serve]:
         """`is_paced` tells whether something limits an agent."""
         self._is_paced = is_paced
-        return {"key": self.give}
+        return {"key": typed_by(Nothing, CommandKey, self.give)}
 
-    async def give(self, _body: bytes, caller: Caller) -> CommandKey:
+    async def give(self, _request: Nothing, caller: Caller) -> CommandKey:
         """The key of whoever asks."""
         if TOKEN.fullmatch(caller.agent) is None:
             raise Refusal(f"there is no agent {caller.agent!r}; its name cannot be one", 404)

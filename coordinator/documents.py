@@ -50,13 +50,13 @@ class Documents:
     def operations(self) -> dict[str, Serve]:
         """For people, and for agents' workers."""
         return {
-            "document.collection": typed_by(CollectionRequest, self.collection),
-            "document.get": typed(DocumentGet, self.get),
-            "document.put": typed_by(DocumentPut, self.put),
-            "document.delete": typed_by(DocumentDelete, self.delete),
-            "document.list": typed(DocumentList, self.list),
-            "document.history": typed(DocumentHistoryRequest, self.history),
-            "document.changes": typed(DocumentChangesRequest, self.changes),
+            "document.collection": typed_by(CollectionRequest, CollectionView, self.collection),
+            "document.get": typed(DocumentGet, Document, self.get),
+            "document.put": typed_by(DocumentPut, WriteOutcome, self.put),
+            "document.delete": typed_by(DocumentDelete, WriteOutcome, self.delete),
+            "document.list": typed(DocumentList, DocumentPage, self.list),
+            "document.history": typed(DocumentHistoryRequest, DocumentHistory, self.history),
+            "document.changes": typed(DocumentChangesRequest, DocumentChanges, self.changes),
         }
 
     async def collection(self, request: CollectionRequest, caller: Caller) -> CollectionView:

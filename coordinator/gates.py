@@ -18,7 +18,7 @@ import orjson
 from headway.agents import gates as g
 from headway.agents.news import SETTLED, news_of, wait_for
 from headway.agents.subjects import feed_subject
-from headway.agents.views import PAGE_LIMIT_MAX, WaitingView
+from headway.agents.views import PAGE_LIMIT_MAX, Nothing, WaitingView
 from headway.agents.wire import Wire
 from headway.coordinator import gate_rows, gating
 from headway.coordinator.caller import Caller
@@ -48,16 +48,16 @@ class Gates:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "gate.redeem": typed_by(g.GateRedeem, self.redeem),
-            "gate.decide": typed(g.GateDecide, self.decide),
-            "gate.keys": self.keys,
+            "gate.redeem": typed_by(g.GateRedeem, g.GateRedeemed, self.redeem),
+            "gate.decide": typed(g.GateDecide, g.GateView, self.decide),
+            "gate.keys": typed(Nothing, g.PublicKeys, self.keys),
         }
 
     def agent_operations(self) -> dict[str, Serve]:
         return {
-            "gate.request": typed_by(g.GateRequest, self.request),
-            "gate.redeem": typed_by(g.GateRedeem, self.redeem),
-            "gate.keys": self.keys,
+            "gate.request": typed_by(g.GateRequest, g.GateReply, self.request),
+            "gate.redeem": typed_by(g.GateRedeem, g.GateRedeemed, self.redeem),
+            "gate.keys": typed(Nothing, g.PublicKeys, self.keys),
         }
 
     async def request(self, request: g.GateRequest, caller: Caller) -> g.GateReply:
@@ -120,7 +120,7 @@ class Gates:
         self._announce(loaded)
         return gate_rows.view_of(decided[0])
 
-    async def keys(self, _body: bytes, _caller: Caller) -> g.PublicKeys:
+    async def keys(self, _request: Nothing) -> g.PublicKeys:
         """What tokens are checked with."""
         return (await self._signing.key()).keys
 

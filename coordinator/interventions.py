@@ -39,13 +39,13 @@ class Interventions:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "cancel": typed(views.TaskRequest, self.cancel),
-            "retry": typed(views.StepRequest, self.retry),
-            "resume": typed(views.TaskRequest, self.resume),
-            "settle": typed(views.SettleRequest, self.settle),
-            "approve": typed(views.ApprovalRequest, self.approve),
-            "reject": typed(views.ApprovalRequest, self.reject),
-            "signal": typed(views.SignalRequest, self.signal),
+            "cancel": typed(views.TaskRequest, views.TaskView, self.cancel),
+            "retry": typed(views.StepRequest, views.TaskView, self.retry),
+            "resume": typed(views.TaskRequest, views.TaskView, self.resume),
+            "settle": typed(views.SettleRequest, views.TaskView, self.settle),
+            "approve": typed(views.ApprovalRequest, views.TaskView, self.approve),
+            "reject": typed(views.ApprovalRequest, views.TaskView, self.reject),
+            "signal": typed(views.SignalRequest, views.TaskView, self.signal),
         }
 
     async def cancel(self, request: views.TaskRequest) -> views.TaskView:

@@ -114,15 +114,15 @@ class Journal:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "journal.read": typed(JournalRead, self.read),
-            "journal.settle": typed(JournalSettle, self.settle),
+            "journal.read": typed(JournalRead, JournalPage, self.read),
+            "journal.settle": typed(JournalSettle, JournalAppended, self.settle),
         }
 
     def agent_operations(self) -> dict[str, Serve]:
         return {
-            "journal.open": typed_by(JournalOpen, self.open),
-            "journal.append": typed_by(JournalAppend, self.append),
-            "journal.read": typed_by(JournalRead, self.read_own),
+            "journal.open": typed_by(JournalOpen, JournalOpened, self.open),
+            "journal.append": typed_by(JournalAppend, JournalAppended, self.append),
+            "journal.read": typed_by(JournalRead, JournalPage, self.read_own),
         }
 
     async def open(self, request: JournalOpen, caller: Caller) -> JournalOpened:

@@ -42,9 +42,9 @@ class Lookups:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "get": typed(views.GetRequest, self.get),
-            "list": typed(views.ListRequest, self.list),
-            "history": typed(views.HistoryRequest, self.history),
+            "get": typed(views.GetRequest, views.TaskView, self.get),
+            "list": typed(views.ListRequest, views.TaskPage, self.list),
+            "history": typed(views.HistoryRequest, views.History, self.history),
         }
 
     async def get(self, request: views.GetRequest) -> views.TaskView:

@@ -45,7 +45,7 @@ class Moves:
         self._clock = clock
 
     def operations(self) -> dict[str, Serve]:
-        return {"move": typed(views.MoveRequest, self.move)}
+        return {"move": typed(views.MoveRequest, views.TaskView, self.move)}
 
     async def move(self, request: views.MoveRequest) -> views.TaskView:
         """The task as it is under the version asked for; Refusal (409) says why it cannot be."""

@@ -75,12 +75,14 @@ class TaskOperations:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "submit": typed_by(views.SubmitRequest, self.submit),
-            "submit.many": typed_by(views.SubmitManyRequest, self.submit_many),
+            "submit": typed_by(views.SubmitRequest, views.SubmitReceipt, self.submit),
+            "submit.many": typed_by(
+                views.SubmitManyRequest, views.SubmitManyReply, self.submit_many
+            ),
         }
 
     def agent_operations(self) -> dict[str, Serve]:
-        return {"claim": typed_by(views.ClaimRequest, self.claim)}
+        return {"claim": typed_by(views.ClaimRequest, views.ClaimReply, self.claim)}
 
     async def submit(self, request: views.SubmitRequest, caller: Caller) -> views.SubmitReceipt:
         new = await self._new_task(request, caller)

@@ -25,7 +25,7 @@ class WaitingList:
         self._calls = calls
 
     def operations(self) -> dict[str, Serve]:
-        return {"parked": typed(views.WaitingRequest, self.page)}
+        return {"parked": typed(views.WaitingRequest, views.WaitingPage, self.page)}
 
     async def page(self, request: views.WaitingRequest) -> views.WaitingPage:
         """Calls that wait for approval first, then tasks, newest first, each with the calls of

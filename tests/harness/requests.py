@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from headway.coordinator.serving import Serve, Typed
 from pydantic import BaseModel
 
 TASK = "01a228d3-8b1d-728f-a4a8-c99741d7b99b"
-
-
-def model_of(serve: Serve) -> type[BaseModel] | None:
-    """The model of an operation's requests, also behind a guard; None if it reads them itself."""
-    cells = [cell.cell_contents for cell in getattr(serve, "__closure__", None) or ()]
-    typed = next((each for each in (serve, *cells) if isinstance(each, Typed)), None)
-    return None if typed is None else typed.model
 
 
 def sample(model: type[BaseModel]) -> dict[str, Any]:

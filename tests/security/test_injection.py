@@ -11,7 +11,7 @@ import pytest
 from command_shell import Shell
 from harness.coordination import registered, working
 from harness.eventually import eventually
-from harness.requests import TASK, model_of, sample, with_text
+from harness.requests import TASK, sample, with_text
 from harness.system import System
 from headway.agents import Agent, Context, Reject
 from headway.agents.api import ERROR, ERROR_CODE
@@ -62,10 +62,7 @@ async def test_no_text_of_any_request_is_a_statement(
         *((agent_subject("shop", name), serve) for name, serve in offer.agents.items()),
     ]
     for number, (subject, serve) in enumerate(everything):
-        model = model_of(serve)
-        if model is None:
-            continue
-        for place, request in enumerate(with_text(sample(model), "TEXT")):
+        for place, request in enumerate(with_text(sample(serve.request), "TEXT")):
             text = STATEMENTS[(number + place) % len(STATEMENTS)]
             body = json.dumps(request).replace('"TEXT"', json.dumps(text)).encode()
             answer = await wire.request(subject, body, 5)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from harness.coordination import working
 from harness.eventually import eventually
-from harness.requests import TASK, model_of, sample, with_text
+from harness.requests import TASK, sample, with_text
 from harness.shop import shop
 from harness.system import System
 from headway.agents.api import ERROR_CODE
@@ -67,11 +67,9 @@ async def test_every_operation_answers_what_is_wrong_with_it(
     ]
     slowest = 0.0
     for number, (subject, serve) in enumerate(everything):
-        model = model_of(serve)
         names = list(BODIES)
         bodies = [BODIES[names[(2 * number + place) % len(names)]] for place in range(2)]
-        if model is not None:
-            bodies += within(sample(model), bodies[0])
+        bodies += within(sample(serve.request), bodies[0])
         for body in bodies:
             began_at = time.monotonic()
             answer = await wire.request(subject, body, ANSWER_WITHIN_S)

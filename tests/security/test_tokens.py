@@ -23,7 +23,6 @@ from headway.agents.subjects import api_subject
 from headway.coordinator.app import Coordinator
 from headway.coordinator.errors import Refusal
 from headway.coordinator.roles import NEEDS, OPERATE, ROLES, SUBMIT, VIEW, Need
-from headway.coordinator.serving import Typed
 from headway.coordinator.settings import Settings
 from headway.coordinator.token_making import TokenMaking
 from headway.coordinator.tokens import NEEDED, NOT_GOOD, digest_of, id_of, new_token
@@ -52,13 +51,11 @@ async def test_what_shows_tasks_to_role_submit_is_held_to_its_own(
     running: list[Coordinator],
 ) -> None:
     """Each operation that names a task or lists some, and that `submit` may ask for."""
-    for name, guard in running[0]._api._offer.people.items():
-        cells = [cell.cell_contents for cell in guard.__closure__ or ()]
-        serve = next((each for each in cells if isinstance(each, Typed)), None)
+    for name, serve in running[0]._api._offer.people.items():
         need = NEEDS[name]
-        if serve is None or not need.role or not need.is_met_by(SUBMIT):
+        if not need.role or not need.is_met_by(SUBMIT):
             continue
-        fields = serve.model.model_fields
+        fields = serve.request.model_fields
         if need.own:
             assert need.own in fields, name
         elif name != "submit":
