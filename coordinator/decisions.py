@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -66,6 +67,38 @@ class Decision(NamedTuple):
         Whether something else changed the task along with it does not matter.
         """
         return any(item.repeated and not changed for item, _, changed in self.answers)
+
+    @property
+    def after(self) -> Loaded | None:
+        """The task as it stands after the decision."""
+        change, before, definition = self.change, self.before, self.definition
+        if change is None:
+            return before
+        at = datetime.fromtimestamp(change.at / 1000, UTC)
+        due_at = None if change.due is None else datetime.fromtimestamp(change.due / 1000, UTC)
+        if before is not None:
+            assert definition is not None
+            return before._replace(
+                definition=definition, task=change.task, updated_at=at, due_at=due_at
+            )
+        new = change.new
+        assert new is not None
+        assert definition is not None
+        return Loaded(
+            change.id,
+            definition,
+            change.task,
+            new.input,
+            new.input_digest,
+            at,
+            at,
+            due_at,
+            new.attributes,
+            new.manifest,
+            new.parent,
+            new.owner,
+            new.priority,
+        )
 
 
 @dataclass(slots=True)

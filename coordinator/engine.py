@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -26,7 +25,6 @@ from headway.coordinator.family import ending
 from headway.coordinator.intake import Answer, Item, nobody_waits
 from headway.coordinator.recent import Recent
 from headway.coordinator.records import Change, Loaded
-from headway.coordinator.settled import Settled
 from headway.sagas.actions import Dispatch, StartChild, Stop, UndoChild, Withdraw
 from headway.sagas.definition import Definition
 from headway.sagas.inputs import Failed
@@ -82,21 +80,21 @@ class Engine:
         truth: Truth,
         sagas: Sagas,
         transport: Transport,
-        settled: Settled,
+        observe: Callable[[Sequence[Decision]], None],
         family: Children,
         check: CheckInput,
         look_after: Callable[[UUID], None],
         put: Callable[[Item], None],
     ) -> None:
-        """`look_after` is told tasks whose dispatches may have been cut short; `put` takes what is
-        found out while performing."""
+        """`observe` is told each decision that was committed, once; `look_after` tasks whose
+        dispatches may have been cut short; `put` takes what is found out while performing."""
         self._truth = truth
         self._sagas = sagas
         self._transport = transport
         self._check = check
         self._look_after = look_after
         self._put = put
-        self._settled = settled
+        self._observe = observe
         self._family = family
         self._recent = Recent()
 
@@ -126,9 +124,10 @@ class Engine:
             done = [decision for decision in decisions if decision.id not in lost]
             committed.decisions += done
             for decision in done:
-                after = _after(decision)
+                after = decision.after
                 self._keep(decision, after)
                 _answer(decision, after, at_commit=True)
+            self._observe(done)
             if not lost:
                 break
             self._recent.forget(lost)
@@ -201,8 +200,6 @@ class Engine:
         change = decision.change
         if change is not None and after is not None:
             self._recent.keep(after, len(change.state) + len(after.input))
-            if after.task.ended or after.task.parked:
-                self._settled.keep(after, change.at)
 
     async def _definitions(self, groups: dict[UUID, list[Item]], *, fresh: bool) -> Definitions:
         wanted = {
@@ -354,38 +351,6 @@ def _answer(decision: Decision, after: Loaded | None, *, at_commit: bool) -> Non
     for item, refusal, changed in decision.answers:
         if item.at_commit is at_commit:
             item.answer(Answer(after, refusal, changed))
-
-
-def _after(decision: Decision) -> Loaded | None:
-    """The task as it stands after the decision."""
-    change, before, definition = decision.change, decision.before, decision.definition
-    if change is None:
-        return before
-    at = datetime.fromtimestamp(change.at / 1000, UTC)
-    due_at = None if change.due is None else datetime.fromtimestamp(change.due / 1000, UTC)
-    if before is not None:
-        assert definition is not None
-        return before._replace(
-            definition=definition, task=change.task, updated_at=at, due_at=due_at
-        )
-    new = change.new
-    assert new is not None
-    assert definition is not None
-    return Loaded(
-        change.id,
-        definition,
-        change.task,
-        new.input,
-        new.input_digest,
-        at,
-        at,
-        due_at,
-        new.attributes,
-        new.manifest,
-        new.parent,
-        new.owner,
-        new.priority,
-    )
 
 
 def _refused(decision: Decision, reason: str) -> Decision:

@@ -7,11 +7,12 @@ incident, something that came late, can be missing from the report for that long
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from uuid import UUID
 
 from headway.agents.news import wait_for
+from headway.coordinator.decisions import Decision
 from headway.coordinator.records import Loaded
 
 KEPT_MAX = 256  # tasks
@@ -28,8 +29,17 @@ class Settled:
         self._ended: dict[UUID, tuple[Loaded, int]] = {}
         self._waiting: dict[UUID, dict[asyncio.Event, None]] = {}
 
+    def observe(self, decisions: Sequence[Decision]) -> None:
+        """This coordinator committed these just now."""
+        for decision in decisions:
+            change = decision.change
+            if change is not None and (change.task.ended or change.task.parked):
+                after = decision.after
+                assert after is not None
+                self.keep(after, change.at)
+
     def keep(self, task: Loaded, now_ms: int) -> None:
-        """This coordinator committed this just now."""
+        """This task ended or parked just now."""
         if task.task.ended and task.parent is None:  # a child's success may yet be undone
             self._ended.pop(task.id, None)
             self._ended[task.id] = task, now_ms

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from headway.agents.identity import new_task_id
@@ -14,7 +12,6 @@ from headway.coordinator.family import Family
 from headway.coordinator.intake import Item
 from headway.coordinator.records import Loaded, NewTask
 from headway.coordinator.schemas import InputCheck
-from headway.coordinator.settled import Settled
 from headway.sagas import Phase, Saga
 from headway.sagas import inputs as i
 
@@ -93,9 +90,9 @@ class Transport:
 
 async def test_a_commit_that_went_through_unheard_is_looked_after_when_tried_again():
     suspects = []
-    truth, settled = Truth(), Settled(lambda task: nullcontext(asyncio.Event()))
+    truth, told = Truth(), []
     transport, suspect = Transport(), suspects.append
-    engine = Engine(truth, truth, transport, settled, NO_CHILDREN, CHECK, suspect, suspect)
+    engine = Engine(truth, truth, transport, told.extend, NO_CHILDREN, CHECK, suspect, suspect)
     items = [submitted()]
     try:
         await engine.commit(items)

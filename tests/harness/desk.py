@@ -3,9 +3,7 @@ remembers."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -16,7 +14,6 @@ from headway.coordinator.family import Family
 from headway.coordinator.intake import Answer, Item
 from headway.coordinator.records import NewTask
 from headway.coordinator.schemas import InputCheck
-from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
 from headway.sagas import Phase, Saga, Stop
 from headway.sagas import inputs as i
@@ -63,6 +60,7 @@ class Desk:
     store: Store
     bus: Remembering = field(default_factory=Remembering)
     suspects: list[UUID] = field(default_factory=list)
+    committed: list[Decision] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check = InputCheck().check
@@ -71,7 +69,7 @@ class Desk:
             self.store,
             self.store.sagas,
             self.bus,
-            Settled(lambda task: nullcontext(asyncio.Event())),
+            self.committed.extend,
             NO_CHILDREN,
             check,
             self.suspects.append,

@@ -1,0 +1,174 @@
+"""What a commit means to whoever counts: tasks submitted, attempts ended, recoveries, ends.
+
+`happenings` is a pure function of a committed decision. `Observers` hands what was committed to
+those who listen. Always holds: a listener is told of a commit once, at most, and nothing that it
+does, or that goes wrong in it, holds up or fails what it is told of. A commit whose answer was lost
+is told to nobody: whoever must not miss one reads the history.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from headway.coordinator.commands import agent_of
+from headway.coordinator.decisions import Decision
+from headway.sagas import events as e
+from headway.sagas.definition import Definition
+from headway.sagas.task import Phase
+
+_LOG = logging.getLogger(__name__)
+
+Observe = Callable[[Sequence[Decision]], None]
+Outcome = Literal["succeeded", "failed", "timed_out"]
+
+
+class Submitted(NamedTuple):
+    at: int
+    child: bool
+
+
+class AttemptEnded(NamedTuple):
+    """An attempt's success, failure, or that it was given up. `retry`: another one follows.
+    `duration_ms` is since its command was published last; None if it had been given up before.
+    `error` is a type, never a text."""
+
+    at: int
+    step: str
+    phase: Phase
+    attempt: int
+    agent: str
+    outcome: Outcome
+    duration_ms: int | None
+    error: str = ""
+    retry: bool = False
+
+
+class Recovered(NamedTuple):
+    """A worker took over another's command, or one that was lost was published again."""
+
+    at: int
+    step: str
+    phase: Phase
+    agent: str
+    how: Literal["claimed", "republished"]
+
+
+class TurnedAround(NamedTuple):
+    """From here on the task is undone."""
+
+    at: int
+
+
+class Ended(NamedTuple):
+    """The task succeeded or was compensated; `duration_ms` is since it was submitted."""
+
+    at: int
+    status: Literal["succeeded", "compensated"]
+    duration_ms: int
+
+
+class Parked(NamedTuple):
+    """The task waits for a person."""
+
+    at: int
+    status: Literal["parked", "failed_to_compensate"]
+
+
+class Resumed(NamedTuple):
+    """A person sent the parked task on."""
+
+    at: int
+
+
+Happening = Submitted | AttemptEnded | Recovered | TurnedAround | Ended | Parked | Resumed
+
+
+def happenings(decision: Decision) -> Iterator[Happening]:
+    """What a committed decision means, in the order of its events."""
+    change, definition = decision.change, decision.definition
+    if change is None or definition is None:
+        return
+    before = decision.before
+    began = change.at if before is None else round(before.created_at.timestamp() * 1000)
+    outstanding: dict[str, int] = {}  # by step: since when; what is missing is as it was before
+    for event in change.events:
+        match event:
+            case e.AttemptDispatched():
+                outstanding[event.step] = event.at
+            case e.StepCompleted() | e.StepCompensated() | e.AttemptFailed() | e.AttemptTimedOut():
+                since = outstanding.get(event.step)
+                if since is None and before is not None and event.step in before.task.steps:
+                    since = before.task.steps[event.step].dispatched_at
+                outstanding[event.step] = 0
+                yield from _attempt(definition, event, since or None)
+            case e.AttemptClaimed() | e.AttemptRepublished():
+                agent = agent_of(definition.steps[event.step], event.phase)
+                claimed = isinstance(event, e.AttemptClaimed)
+                how: Literal["claimed", "republished"] = "claimed" if claimed else "republished"
+                yield Recovered(event.at, event.step, event.phase, agent, how)
+            case _:
+                yield from _task(event, began)
+
+
+def _attempt(
+    definition: Definition,
+    event: e.StepCompleted | e.StepCompensated | e.AttemptFailed | e.AttemptTimedOut,
+    since: int | None,
+) -> Iterator[AttemptEnded]:
+    step = definition.steps[event.step]
+    if step.kind != "action":
+        return  # nobody was at work for it
+    outcome: Outcome = "succeeded"
+    phase, error, retry = Phase.ACTION, "", False
+    match event:
+        case e.StepCompensated():
+            phase = Phase.COMPENSATION
+        case e.AttemptFailed():
+            outcome, phase, error = "failed", event.phase, event.error.type
+            retry = event.retry_at > 0
+        case e.AttemptTimedOut():
+            outcome, phase, error = "timed_out", event.phase, f"Timeout.{event.timeout}"
+            retry = event.retry_at > 0
+    took = None if since is None else max(0, event.at - since)
+    agent = agent_of(step, phase)
+    yield AttemptEnded(
+        event.at, step.name, phase, event.attempt, agent, outcome, took, error, retry
+    )
+
+
+def _task(event: e.Event, began: int) -> Iterator[Happening]:
+    match event:
+        case e.TaskSubmitted():
+            yield Submitted(event.at, event.child)
+        case e.RecoveryStarted():
+            yield TurnedAround(event.at)
+        case e.TaskSucceeded():
+            yield Ended(event.at, "succeeded", max(0, event.at - began))
+        case e.TaskCompensated():
+            yield Ended(event.at, "compensated", max(0, event.at - began))
+        case e.TaskParked():
+            yield Parked(event.at, "parked")
+        case e.TaskFailedToCompensate():
+            yield Parked(event.at, "failed_to_compensate")
+        case e.TaskResumed():
+            yield Resumed(event.at)
+
+
+class Observers:
+    """Hands what was committed to those who listen, in their order. None of them may wait for
+    anything; one that fails is told in the log, the first time."""
+
+    def __init__(self, *listeners: Observe) -> None:
+        self._listeners = listeners
+        self._failed: list[Observe] = []
+
+    def __call__(self, decisions: Sequence[Decision]) -> None:
+        for listener in self._listeners:
+            try:
+                listener(decisions)
+            except Exception:
+                if listener not in self._failed:
+                    self._failed.append(listener)
+                    _LOG.exception("%r failed at what was committed; it goes on without", listener)
