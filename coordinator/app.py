@@ -43,7 +43,6 @@ from headway.coordinator.housekeeping import Housekeeping
 from headway.coordinator.inlets import Inlets
 from headway.coordinator.intake import Answer, Intake
 from headway.coordinator.observing import Observers
-from headway.coordinator.observing import Observers
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import NewTask
 from headway.coordinator.schemas import InputCheck
