@@ -12,17 +12,15 @@ from uuid import UUID
 from headway.agents import views
 from headway.coordinator.asking import Ask, accepted
 from headway.coordinator.errors import Refusal
+from headway.coordinator.histories import history_of
 from headway.coordinator.records import Loaded
 from headway.coordinator.serving import Serve, typed
 from headway.coordinator.store import Store
-from headway.sagas import codec
 from headway.sagas import inputs as i
 from headway.sagas.definition import Definition
-from headway.sagas.events import Event
 from headway.sagas.moving import misfit
 
 LOOKS_MAX = 5  # at a task that goes on while its history is read
-PAGE = 1_000  # events of a history that are read at once
 
 Read = Callable[[UUID], Awaitable[Loaded]]
 Show = Callable[[Loaded], Awaitable[views.TaskView]]
@@ -82,20 +80,7 @@ class Moves:
 
     async def _check(self, loaded: Loaded, target: Definition) -> None:
         own = await self._definition(loaded.definition.name, loaded.definition.version)
-        history = await self._history(loaded)
+        history = await history_of(self._store, loaded)
         reason = misfit(own, target, history)
         if reason:
             raise Refusal(f"the task cannot be moved to version {target.version}: {reason}", 409)
-
-    async def _history(self, loaded: Loaded) -> list[Event]:
-        """The events that led to the task as it was read, and none that came later."""
-        events: list[Event] = []
-        while len(events) < loaded.task.version:
-            limit = min(PAGE, loaded.task.version - len(events))
-            rows = await self._store.fetch("history", loaded.id, len(events), limit)
-            if not rows:
-                raise Refusal("the task's history is not whole; it cannot be replayed", 409)
-            for row in rows:
-                at = round(row["at"].timestamp() * 1000)
-                events.append(codec.decode_event(row["type"], at, row["data"]))
-        return events

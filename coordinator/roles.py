@@ -45,6 +45,7 @@ NEEDS: Mapping[str, Need] = {
     "get": Need(VIEW, "task"),
     "list": Need(VIEW, "owner"),
     "history": Need(VIEW, "task"),
+    "timeline": Need(VIEW, "task"),
     "journal.read": Need(VIEW, "task"),
     "parked": Need(VIEW, "owner"),
     "audit": Need(VIEW, "task"),

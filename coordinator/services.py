@@ -27,6 +27,7 @@ from headway.coordinator.serving import Offer, Serve
 from headway.coordinator.settled import Settled
 from headway.coordinator.signing import Signing
 from headway.coordinator.store import Store
+from headway.coordinator.timelines import Timelines
 from headway.coordinator.topology import Topology
 from headway.coordinator.waitinglist import WaitingList
 
@@ -71,6 +72,7 @@ def services(parts: Parts, health: Serve) -> Offer:
     people = {
         **tasks.operations(),
         **lookups.operations(),
+        **Timelines(store, read, now_ms).operations(),
         **by_people.operations(),
         **Moves(store, parts.ask, read, lookups.show, now_ms).operations(),
         **WaitingList(store, gates.waiting).operations(),
