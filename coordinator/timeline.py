@@ -66,7 +66,7 @@ def timeline(
             for name, step in plan.steps.items()
         ],
         holds=drawing.holds,
-        compensations=_chain(plan, state, drawing.bars),
+        compensations=_chain(plan, state, drawing),
         marks=drawing.marks,
     )
 
@@ -81,6 +81,7 @@ class _Drawing:
         self.settled_at: datetime | None = None
         self._task = task
         self._steps = plan.steps
+        self.undone: list[str] = []  # steps, in the order in which their compensations began
         self._children: dict[str, int] = {}  # by step: number of its latest child
 
     def draw(self, event: e.Event) -> None:
@@ -108,6 +109,11 @@ class _Drawing:
                 pass
             case _:
                 self._by_the_way(event)
+        if type(event) in SETTLING:
+            self.settled_at = moment(event.at)
+        elif isinstance(event, _UNSETTLING):
+            self.settled_at = None
+        self.marks.extend(marks_of(event))
 
     def _by_the_way(self, event: e.Event) -> None:
         """What is no attempt's."""
@@ -134,15 +140,12 @@ class _Drawing:
             case e.OutputRejected():
                 for name in event.steps:
                     self._pause(event.at, name, Phase.ACTION, event.at)
-        if type(event) in SETTLING:
-            self.settled_at = moment(event.at)
-        elif isinstance(event, _UNSETTLING):
-            self.settled_at = None
-        self.marks.extend(marks_of(event))
 
     def _dispatched(self, event: e.AttemptDispatched) -> None:
         self._end(event.at, event.step, "over")
         step, phase = self._steps[event.step], event.phase
+        if phase is Phase.COMPENSATION and event.step not in self.undone:
+            self.undone.append(event.step)
         bar = BarView(
             kind="attempt",
             phase=cast(Any, phase.value),
@@ -266,29 +269,23 @@ def _line(step: Step, state: StepState, bars: list[BarView], handed_off_by: str)
     )
 
 
-def _chain(plan: Definition, state: Task, bars: dict[str, list[BarView]]) -> list[CompensationLink]:
+def _chain(plan: Definition, state: Task, drawing: _Drawing) -> list[CompensationLink]:
     """What was undone, in that order; then what is still to be, if the task is being undone."""
-    begun = {
-        name: [bar for bar in bars[name] if bar.kind == "attempt" and bar.phase == "compensation"]
-        for name in plan.steps
-    }
-    ordered = sorted(
-        (name for name, attempts in begun.items() if attempts),
-        key=lambda name: begun[name][0].began_at,
-    )
+    ordered = list(drawing.undone)
     if state.status is TaskStatus.COMPENSATING:
         ordered += [
             name
             for name in reversed(plan.steps)
-            if not begun[name] and may_need_compensation(plan, state, name)
+            if name not in drawing.undone and may_need_compensation(plan, state, name)
         ]
     return [
-        _link(place, plan.steps[name], state.steps[name], begun[name])
+        _link(place, plan.steps[name], state.steps[name], drawing.bars[name])
         for place, name in enumerate(ordered, start=1)
     ]
 
 
-def _link(place: int, step: Step, state: StepState, attempts: list[BarView]) -> CompensationLink:
+def _link(place: int, step: Step, state: StepState, bars: list[BarView]) -> CompensationLink:
+    attempts = [bar for bar in bars if bar.kind == "attempt" and bar.phase == "compensation"]
     begun = state.phase is Phase.COMPENSATION
     ended = begun and state.status is not StepStatus.COMPENSATING
     child = f"child {step.saga}"
