@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PACKAGES := sagas agents coordinator drills cli demo
+PACKAGES := sagas agents coordinator drills conform cli demo
 
 SEEDS ?= 1-1000
 SEED ?= 1

@@ -9,6 +9,7 @@ import sys
 import typer
 from headway.cli import (
     agents,
+    conform,
     demos,
     doctor,
     documents,
@@ -59,7 +60,7 @@ def build() -> typer.Typer:
     app.callback()(shared_flags)
     for group in (
         *(servers, demos, submissions, tasks, interventions, logs),
-        *(documents, sagas, agents, limits, tokens, doctor, drill),
+        *(documents, sagas, agents, limits, tokens, doctor, drill, conform),
     ):
         group.add_to(app)
     command(app, PANEL, flags=("json",))(version)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SOURCES = ("sagas", "agents", "coordinator", "drills", "cli", "demo")
+SOURCES = ("sagas", "agents", "coordinator", "drills", "conform", "cli", "demo")
 FILES = ("pyproject.toml", "README.md", "LICENSE")
 CONSTRAINTS = ROOT / "constraints.txt"
 

@@ -16,7 +16,7 @@ import pytest
 from harness.findings import note
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("sagas", "agents", "coordinator", "drills", "cli", "demo")
+PACKAGES = ("sagas", "agents", "coordinator", "drills", "conform", "cli", "demo")
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 50
@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "agents": {"agents"},
     "coordinator": {"sagas", "agents", "coordinator"},
     "drills": {"sagas", "agents", "coordinator", "drills"},
+    "conform": {"sagas", "agents", "coordinator", "conform"},
     "cli": set(PACKAGES),
     "demo": set(PACKAGES),
 }
@@ -39,7 +40,7 @@ IMPURE_CALLS = {"now", "utcnow", "today", "uuid1", "uuid4", "open", "input"}
 MAY_IMPORT_NATS = {"connection", "link", "parser", "wire"}
 MAY_PRINT = {("cli", "output"), ("demo", "output")}
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "base"}
-SUBPACKAGES = {"coordinator/sql", "coordinator/sql/migrations", "demo/support"}
+SUBPACKAGES = {"coordinator/sql", "coordinator/sql/migrations", "demo/languages", "demo/support"}
 
 
 @dataclass(frozen=True)
