@@ -19,11 +19,9 @@ from typing import Any
 
 import nats.errors
 import orjson
-from headway.agents import views
 from headway.agents.api import TOKEN_HEADER
 from headway.agents.connection import Connection
-from headway.agents.errors import Unavailable
-from headway.agents.messages import INLINE_MAX_BYTES, describe
+from headway.agents.messages import INLINE_MAX_BYTES
 from headway.agents.payloads import put
 from headway.agents.subjects import (
     PEOPLES_PAYLOADS,
@@ -33,18 +31,13 @@ from headway.agents.subjects import (
     asking_agent,
     payloads_to,
 )
+from headway.agents.views import Problem
 from headway.coordinator.caller import Caller
-from headway.coordinator.errors import (
-    BusUnavailable,
-    CoordinatorError,
-    Refusal,
-    StoreRefused,
-    StoreUnavailable,
-)
+from headway.coordinator.problems import BUSY, is_expected, problem, problem_of
 from headway.coordinator.serving import Offer, Serve
 from nats.micro.request import Request
 from nats.micro.service import Service, ServiceConfig
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 _LOG = logging.getLogger(__name__)
 
@@ -107,7 +100,7 @@ class Api:
                 _LOG.warning("a request on %s is ignored: no inbox to answer to", request.subject)
                 return
             if len(self._running) >= REQUESTS_MAX:
-                await _respond_error(request, 503, "too many requests at once; ask again")
+                await _respond_error(request, problem(503, BUSY))
                 return
             task = asyncio.get_running_loop().create_task(self._serve(whose, serve, request))
             self._running.add(task)
@@ -125,21 +118,10 @@ class Api:
             body = await self._encode(answer, caller)
             with suppress(ValueError):  # nobody waits for the answer: it was no request
                 await request.respond(body)
-        except Refusal as refusal:
-            await _respond_error(request, refusal.code, refusal.reason, refusal.kind)
-        except ValidationError as error:
-            await _respond_error(request, 422, describe(error))
-        except StoreRefused as error:
-            await _respond_error(request, 422, f"PostgreSQL cannot read this: {error}")
-        except (StoreUnavailable, BusUnavailable, Unavailable) as error:
-            await _respond_error(request, 503, str(error))
-        except TimeoutError:
-            await _respond_error(request, 503, "the coordinator is too busy or cannot commit")
-        except CoordinatorError as error:
-            await _respond_error(request, 500, str(error))
-        except Exception:
-            _LOG.exception("a request on %s failed", request.subject)
-            await _respond_error(request, 500, "an internal error; the coordinator's log has it")
+        except Exception as error:
+            if not is_expected(error):
+                _LOG.exception("a request on %s failed", request.subject)
+            await _respond_error(request, problem_of(error))
 
     async def _encode(self, answer: BaseModel, caller: Caller) -> bytes:
         body = answer.model_dump_json().encode()
@@ -161,24 +143,8 @@ async def _agent(request: Request) -> Caller:
     return Caller(asking_agent(request.subject))
 
 
-async def _respond_error(
-    request: Request, code: int, reason: str, kind: str = views.UNTYPED
-) -> None:
-    problem = views.Problem(
-        type=kind, title=_TITLES.get(code, "refused"), detail=reason, status=code
-    )
-    one_line = " ".join(reason.split())
+async def _respond_error(request: Request, problem: Problem) -> None:
+    one_line = " ".join(problem.detail.split())
     with suppress(ValueError):  # nobody waits for the answer: it was no request
-        await request.respond_error(str(code), one_line, problem.model_dump_json().encode())
-
-
-_TITLES = {
-    401: "not known",
-    403: "not allowed",
-    404: "not found",
-    409: "conflict",
-    413: "too large",
-    422: "not valid",
-    500: "internal error",
-    503: "not available now",
-}
+        body = problem.model_dump_json().encode()
+        await request.respond_error(str(problem.status), one_line, body)
