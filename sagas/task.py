@@ -16,6 +16,9 @@ from headway.sagas.definition import Definition
 
 
 class TaskStatus(StrEnum):
+    """Where a task stands. It ends succeeded or compensated; parked or failed_to_compensate, it
+    waits for a person."""
+
     RUNNING = "running"
     COMPENSATING = "compensating"
     SUCCEEDED = "succeeded"
@@ -25,6 +28,8 @@ class TaskStatus(StrEnum):
 
 
 class StepStatus(StrEnum):
+    """Where a step stands. `unknown`: nobody can tell whether its action took effect."""
+
     WAITING = "waiting"
     SCHEDULED = "scheduled"
     COMPLETED = "completed"
@@ -37,6 +42,8 @@ class StepStatus(StrEnum):
 
 
 class Phase(StrEnum):
+    """Which of a step's two handlers is meant."""
+
     ACTION = "action"
     COMPENSATION = "compensation"
 
