@@ -9,7 +9,8 @@ from headway.sagas.actions import Action, Dispatch, StartChild, Stop, UndoChild,
 from headway.sagas.builder import Saga
 from headway.sagas.deadlines import due
 from headway.sagas.definition import Definition
-from headway.sagas.errors import DefinitionError, ImpossibleInput, SagaError
+from headway.sagas.errors import DefinitionError, ForkRefused, ImpossibleInput, SagaError
+from headway.sagas.fork import kept
 from headway.sagas.invariants import violations
 from headway.sagas.plan import planned
 from headway.sagas.replay import fold, replay
@@ -23,6 +24,7 @@ __all__ = [
     "Definition",
     "DefinitionError",
     "Dispatch",
+    "ForkRefused",
     "ImpossibleInput",
     "Phase",
     "Retry",
@@ -41,6 +43,7 @@ __all__ = [
     "Withdraw",
     "due",
     "fold",
+    "kept",
     "outstanding",
     "planned",
     "replay",

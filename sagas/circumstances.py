@@ -34,6 +34,18 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Fork:
+    """What a task is forked from: the task `origin`, of which it keeps these results by step, and
+    the first step that is done anew."""
+
+    origin: str
+    step: str
+    kept: dict[str, Any]
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """Why nothing new is begun until a person has looked; `kind` is a word for programs, `since`
     is ms since 1970."""
@@ -81,6 +93,7 @@ class Circumstances(NamedTuple):
         accepted: a person took the output as it is.
         overdue: its deadline was acted on.
         child: it is a step of another task, which may have it undone after its success.
+        forked_from: the task of which it keeps results.
     """
 
     bounds: Bounds | None = None
@@ -94,6 +107,7 @@ class Circumstances(NamedTuple):
     accepted: bool = False
     overdue: bool = False
     child: bool = False
+    forked_from: str = ""
 
     @property
     def hold(self) -> Hold | None:

@@ -54,6 +54,8 @@ _EVENT_TYPES: dict[str, type[e.Event]] = {
         e.TaskHeld,
         e.OutputRejected,
         e.TaskMoved,
+        e.TaskForked,
+        e.StepKept,
     )
 }
 _ADAPTERS: dict[str, TypeAdapter[e.Event]] = {

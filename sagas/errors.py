@@ -2,6 +2,7 @@
 
 SagaError
 ├── DefinitionError     a saga that cannot be run; names the step and the remedy
+├── ForkRefused         a task that cannot be forked so; says why, and from where it can be
 └── ImpossibleInput     an input that no history of this task can explain
 """
 
@@ -14,6 +15,10 @@ class SagaError(Exception):
 
 class DefinitionError(SagaError, ValueError):
     """A saga definition that cannot be run; the text names the step and the remedy."""
+
+
+class ForkRefused(SagaError):
+    """A task that cannot be forked from this step; the text says why, and what to do instead."""
 
 
 class ImpossibleInput(SagaError):

@@ -267,6 +267,26 @@ class TaskMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskForked:
+    """The task keeps what the task `origin` finished, but for `step` and all that comes after."""
+
+    at: int
+    origin: str
+    step: str
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepKept:
+    """A step counts as completed: the task that this one was forked from did it."""
+
+    at: int
+    step: str
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSucceeded:
     at: int
 
@@ -344,4 +364,6 @@ Event = (
     | TaskHeld
     | OutputRejected
     | TaskMoved
+    | TaskForked
+    | StepKept
 )

@@ -40,5 +40,8 @@ def _last_actions(progress: Progress) -> tuple[str, ...]:
         for name in progress.definition.last
         if progress.state(name).status is StepStatus.COMPLETED
     ]
-    by_agents = all(progress.definition.steps[name].kind == "action" for name in last)
+    by_agents = all(
+        progress.definition.steps[name].kind == "action" and not progress.state(name).kept
+        for name in last
+    )
     return tuple(last) if by_agents else ()

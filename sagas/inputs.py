@@ -8,18 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from headway.sagas.circumstances import Bounds
+from headway.sagas.circumstances import Bounds, Fork
 from headway.sagas.step import Step
 from headway.sagas.task import Claim, Failure, Phase
 
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """`bounds` are those of the task's manifest; `child`: it is a step of another task."""
+    """`bounds` are those of the task's manifest; `child`: it is a step of another task; `fork`: it
+    keeps what another task finished."""
 
     at: int
     bounds: Bounds | None = None
     child: bool = False
+    fork: Fork | None = None
 
 
 @dataclass(frozen=True, slots=True)

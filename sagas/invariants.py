@@ -90,6 +90,8 @@ def _step_violations(task: Task, state: StepState) -> list[str]:
         found.append("failed though its effect is uncertain")
     if state.status is StepStatus.COMPENSATING and task.status is TaskStatus.RUNNING:
         found.append("compensating in a task that is running")
+    if state.kept and (state.status is not StepStatus.COMPLETED or state.actions):
+        found.append("kept though it was done here")
     if state.status is StepStatus.SKIPPED and state.actions:
         found.append("skipped though it was dispatched")
     acting = state.status is StepStatus.SCHEDULED and state.phase is Phase.ACTION

@@ -56,13 +56,20 @@ def _do_again(
 ) -> None:
     """Have one of the last steps done again, whose output was not accepted."""
     step = happened.step
-    done = step in progress.definition.last and progress.state(step).status is StepStatus.COMPLETED
-    if step is None or not done or progress.definition.steps[step].kind != "action":
+    if step is None or not _gave_output(progress, step):
         last = ", ".join(progress.definition.last)
         progress.refuse(f"step {step!r} did not give the output; those that may be redone: {last}")
         return
     progress.record(resumed)
     progress.record(e.OutputRejected(happened.at, held.reason, (step,), happened.by))
+
+
+def _gave_output(progress: Progress, step: str) -> bool:
+    """Whether an agent did this step for this very task, and it is one of the last."""
+    if step not in progress.definition.last or progress.definition.steps[step].kind != "action":
+        return False
+    state = progress.state(step)
+    return state.status is StepStatus.COMPLETED and not state.kept
 
 
 def settle(progress: Progress, happened: i.Settle) -> None:

@@ -104,12 +104,12 @@ def _differences(was: Step, will: Step) -> list[str]:
 def _other_pivot(old: Definition, new: Definition, task: Task) -> Iterable[str]:
     if old.pivot == new.pivot:
         return
-    if old.pivot is not None and task.steps[old.pivot].actions:
+    if old.pivot is not None and task.steps[old.pivot].begun:
         yield (
             f"step {old.pivot!r}, the point of no return, was begun, and in version "
             f"{new.version} it is no such point"
         )
-    if new.pivot is not None and new.pivot in task.steps and task.steps[new.pivot].actions:
+    if new.pivot is not None and new.pivot in task.steps and task.steps[new.pivot].begun:
         yield (
             f"step {new.pivot!r} was begun, and only version {new.version} makes it the point of "
             "no return"
@@ -135,7 +135,7 @@ def _begun(event: e.Event) -> str:
     match event:
         case e.AttemptDispatched(phase=Phase.ACTION, attempt=1):
             return event.step
-        case e.StepSkipped() | e.ConditionFailed():
+        case e.StepSkipped() | e.ConditionFailed() | e.StepKept():
             return event.step
         case _:
             return ""

@@ -35,6 +35,6 @@ def stuck(task: Task) -> tuple[str, ...]:
 
 
 def is_past_return(progress: Progress) -> bool:
-    """Whether the point of no return was dispatched: from there it only goes forward."""
+    """Whether the point of no return was begun: from there it only goes forward."""
     pivot = progress.definition.pivot
-    return pivot is not None and progress.task.steps[pivot].actions > 0
+    return pivot is not None and progress.task.steps[pivot].begun

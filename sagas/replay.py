@@ -73,6 +73,8 @@ def fold(task: Task, event: e.Event) -> Task:
             return _settled(task, event)
         case e.SignalReceived() | e.SignalTaken() | e.StepsAppended() | e.TaskHeld():
             return _beside(task, event)
+        case e.TaskForked():
+            return _beside(task, event)
         case e.OutputRejected():
             return _rejected(task, event)
         case e.TaskMoved():
@@ -96,6 +98,7 @@ StepEvent = (
     | e.ConditionFailed
     | e.StepApproved
     | e.StepRejected
+    | e.StepKept
 )
 
 
@@ -142,7 +145,7 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
             return _fold_other_kind(state, event)
 
 
-OtherKind = e.StepSkipped | e.ConditionFailed | e.StepApproved | e.StepRejected
+OtherKind = e.StepSkipped | e.ConditionFailed | e.StepApproved | e.StepRejected | e.StepKept
 
 
 def _fold_other_kind(state: StepState, event: OtherKind) -> StepState:
@@ -158,6 +161,8 @@ def _fold_other_kind(state: StepState, event: OtherKind) -> StepState:
         case e.StepRejected():
             error = Failure("Rejected", event.reason or f"rejected by {event.by or 'default'}")
             return state._replace(status=StepStatus.FAILED, error=error, **_AT_REST)
+        case e.StepKept():
+            return _completed(state, event.result)._replace(kept=True)
         case _:
             assert_never(event)
 
@@ -326,9 +331,10 @@ def _submitted(task: Task, event: e.TaskSubmitted) -> Task:
     return after._replace(beside=Circumstances(bounds=event.bounds, child=event.child))
 
 
-def _beside(
-    task: Task, event: e.SignalReceived | e.SignalTaken | e.StepsAppended | e.TaskHeld
-) -> Task:
+Beside = e.SignalReceived | e.SignalTaken | e.StepsAppended | e.TaskHeld | e.TaskForked
+
+
+def _beside(task: Task, event: Beside) -> Task:
     beside, steps, reason = task.beside, task.steps, task.reason
     match event:
         case e.SignalReceived():
@@ -349,6 +355,8 @@ def _beside(
             overdue = beside.overdue or (event.kind == DEADLINE and not event.step)
             beside = beside._replace(holds=(*beside.holds, hold), overdue=overdue)
             reason = beside.why_held
+        case e.TaskForked():
+            beside = beside._replace(forked_from=event.origin)
         case _:
             assert_never(event)
     return task._replace(version=task.version + 1, steps=steps, reason=reason, beside=beside)

@@ -109,6 +109,7 @@ class StepState(NamedTuple):
             that publication can be, if its worker is empty.
         handed_back: its worker was told to stop and gave it back, so that the next claim does not
             count.
+        kept: another task did it, of which this one was forked; so there is nothing here to undo.
     """
 
     status: StepStatus = StepStatus.WAITING
@@ -134,10 +135,16 @@ class StepState(NamedTuple):
     progress: Any = None
     waits: bool = False
     handed_back: bool = False
+    kept: bool = False
 
     @property
     def phase(self) -> Phase:
         return Phase.COMPENSATION if self.status in UNDER_COMPENSATION else Phase.ACTION
+
+    @property
+    def begun(self) -> bool:
+        """Whether its action was ever dispatched, here or in the task that did it."""
+        return self.actions > 0 or self.kept
 
     @property
     def outstanding(self) -> bool:
@@ -178,4 +185,7 @@ def unborn(definition: Definition) -> Task:
 
 def may_need_compensation(definition: Definition, task: Task, step: str) -> bool:
     """Whether recovery must compensate this step: it has, or may have, an effect to undo."""
-    return task.steps[step].status in MAY_HAVE_EFFECT and definition.steps[step].undoable
+    state = task.steps[step]
+    if state.status not in MAY_HAVE_EFFECT or state.kept:
+        return False
+    return definition.steps[step].undoable

@@ -10,6 +10,7 @@ Laws, checked by exhaustive search in the tests:
 5. Compensation covers exactly the steps that have or may have an effect; each comes after those
    of its executed successors; none at or past the pivot.
 6. An input of one phase is never taken for the other's.
+7. What a fork keeps of another task it neither does again nor undoes.
 
 This package knows no network, no database and no clock: times, ids and random numbers arrive in
 values. A late or repeated input changes nothing; one that no history can explain raises
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from headway.sagas import events as e
+from headway.sagas import fork
 from headway.sagas import inputs as i
 from headway.sagas.actions import Action, Dispatch, StartChild, Stop, UndoChild, Withdraw
 from headway.sagas.advance import advance
@@ -69,6 +71,8 @@ def transition(
     if isinstance(happened, i.Submit):
         if task is None:
             progress.record(e.TaskSubmitted(happened.at, happened.bounds, happened.child))
+            if happened.fork is not None:
+                fork.begin(progress, happened.at, happened.fork)
     elif task is None:
         raise ImpossibleInput("there is no such task")
     else:

@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.sagas import Definition, Retry, Saga, Step, Timeouts
 from headway.sagas.checks import UNCHECKED, Checks
-from headway.sagas.circumstances import Bounds
+from headway.sagas.circumstances import Bounds, Fork
 from headway.sagas.task import Failure
 
 QUICK = Retry(initial_interval=1.0, maximum_attempts=2)
@@ -72,7 +72,7 @@ class Shape:
         downstream: what the agents' effects go to: "" none, every answer may come at any time;
             "fenced" refuses an action once its compensation was there; "keyed" only dedupes.
             "family" are child tasks that are what they are said to be.
-        bounds, child: what its task is submitted with.
+        bounds, child, fork: what its task is submitted with.
         checks: what its conditions and its output are judged by.
         results: what the agents of some steps may give; first what they give when all goes well.
         handoffs: what an agent's action may hand off to, if it hands off.
@@ -87,6 +87,7 @@ class Shape:
     checks: Checks = UNCHECKED
     results: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     handoffs: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
+    fork: Fork | None = None
 
     def may_give(self, step: str) -> tuple[str, ...]:
         return self.results.get(step, (RESULT,))

@@ -37,12 +37,12 @@ Rows = tuple[Row, ...]
 
 
 def untouched(shape: Shape) -> Rows:
-    """Nothing has happened downstream; no rows if the shape has no downstream."""
-    return (
-        tuple(Row() for _ in shape.definition.steps)
-        if shape.downstream in ("fenced", "keyed")
-        else ()
-    )
+    """Nothing has happened downstream, but for what another task did; no rows if the shape has no
+    downstream."""
+    if shape.downstream not in ("fenced", "keyed"):
+        return ()
+    kept = shape.fork.kept if shape.fork else {}
+    return tuple(Row("done" if name in kept else "none") for name in shape.definition.steps)
 
 
 def executions(shape: Shape, seen: Witness, rows: Rows) -> Iterator[Rows]:
@@ -139,6 +139,10 @@ def effects_left(taken: Taken, shape: Shape, rows: Rows) -> Iterator[str]:
         return
     for name, row in zip(shape.definition.steps, rows, strict=True):
         step, known = shape.definition.steps[name], taken.seen[name]
+        if known.kept:
+            if row.kind != "done":
+                yield f"downstream {name!r} is {row.kind}, though it is another task's to undo"
+            continue
         if taken.after.status is TaskStatus.SUCCEEDED:
             if row.kind != "done":
                 yield f"it succeeded, but downstream {name!r} is {row.kind}"

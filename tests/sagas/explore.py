@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from calm import next_word
 from corpus import Shape
 from downstream import changed_by, compensate, effects_left, executions, may_say, untouched
+from forks import wrongly_forked
 from headway.sagas import (
     Dispatch,
     ImpossibleInput,
@@ -85,6 +86,7 @@ class Search:
             world = queue.popleft()
             self.counts.states += 1
             self._try_nonsense(world)
+            self._try_forks(world)
             for follower, told in self._followers(world):
                 key = follower.key()
                 if key in self.paths:
@@ -98,7 +100,7 @@ class Search:
     def _begin(self) -> World:
         shape = self.shape
         nothing = nothing_seen(shape.definition)
-        submitted = i.Submit(NOW, shape.bounds, shape.child)
+        submitted = i.Submit(NOW, shape.bounds, shape.child, shape.fork)
         moved = self._decide(None, submitted)
         seen = watch(nothing, None, submitted, moved)
         world = World(canonical(moved.task), seen, untouched(shape), unborn_children(shape))
@@ -189,6 +191,13 @@ class Search:
                 raise self._broken(world, f"{happened}", [f"raised {error!r}"]) from error
             if moved.events or moved.actions:
                 raise self._broken(world, f"{happened}", [f"nonsense led to {moved.events}"])
+
+    def _try_forks(self, world: World) -> None:
+        """What may be forked, from each step of a task at rest."""
+        if world.task.ended or world.task.parked:
+            wrong = list(wrongly_forked(self.shape.definition, self._of_itself(world)))
+            if wrong:
+                raise self._broken(world, "forked", wrong)
 
     def _is_within_bounds(self, world: World) -> bool:
         faults = self.shape.faults

@@ -19,10 +19,12 @@ from golden_kinds import STORIES_OF_KINDS
 from headway.sagas import Action, Definition, Retry, Saga, Timeouts
 from headway.sagas import events as e
 from headway.sagas import inputs as i
+from headway.sagas.circumstances import Fork
 from headway.sagas.codec import encode_event, encode_task, event_type
 from pydantic import TypeAdapter
 from telling import COMPENSATION, Story
 
+ORIGIN = "019e5c00-0000-7000-8000-000000000001"
 FOLDER = Path(__file__).parent / "histories"
 
 _INPUTS: dict[str, TypeAdapter[i.Input]] = {
@@ -199,6 +201,24 @@ def every_clock_runs_out() -> Story:
     return story
 
 
+def a_fork_keeps_what_was_done_and_undoes_its_own_alone() -> Story:
+    fork = Fork(ORIGIN, "charge", {"reserve": {"shelf": 12}, "credit": "good"}, "ada", "new card")
+    story = Story(order_desk(), fork=fork)
+    story.wait(2)
+    story.done("charge", result={"receipt": "r-4"})
+    story.rejected("ship")
+    story.undone("charge")
+    return story
+
+
+def a_fork_past_the_point_of_no_return_only_goes_forward() -> Story:
+    done = {"reserve": {"shelf": 12}, "credit": "good", "charge": 1, "ship": {"parcel": 9}}
+    story = Story(order_desk(), fork=Fork(ORIGIN, "notify", done))
+    story.cancel()
+    story.done("notify")
+    return story
+
+
 def _run_out(story: Story, clock: str) -> None:
     """Until this clock of the step has run out, and its next attempt is sent."""
     story.wait_until_due()
@@ -222,6 +242,8 @@ STORIES: tuple[Callable[[], Story], ...] = (
     a_failed_compensation_is_retried_by_a_person,
     a_failed_compensation_is_settled_by_a_person,
     every_clock_runs_out,
+    a_fork_keeps_what_was_done_and_undoes_its_own_alone,
+    a_fork_past_the_point_of_no_return_only_goes_forward,
     *STORIES_OF_KINDS,
 )
 
@@ -230,8 +252,8 @@ def lines(definition: Definition, inputs: list[i.Input]) -> Iterator[dict[str, A
     """The story as the lines of its file, told anew, input by input."""
     submitted = inputs[0]
     assert isinstance(submitted, i.Submit)
-    bounds, child = submitted.bounds, submitted.child
-    decide = Story(definition, bounds=bounds, child=child, checks=Judged())
+    bounds, child, fork = submitted.bounds, submitted.child, submitted.fork
+    decide = Story(definition, bounds=bounds, child=child, checks=Judged(), fork=fork)
     yield {"saga": orjson.loads(definition.to_json())}
     for place, happened in enumerate(inputs):
         moved = decide.last if place == 0 else decide.tell(happened)

@@ -30,6 +30,7 @@ every transition, of every shape in the corpus:
 - a plan only grows, by what was handed off
 - a deadline counts once: it turns the task around, or has a person look
 - a timer that goes off is heard, and none is left behind in the past
+- what a fork keeps of another task it neither does nor undoes
 
 Those that need more than one transition are checked by the search itself (`LAWS_OF_SEARCH`).
 """
@@ -39,6 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 
+from forks import what_is_kept_is_neither_done_nor_undone
 from headway.sagas import (
     Action,
     Dispatch,
@@ -238,6 +240,8 @@ def _another_kind_was_told(taken: Taken, event: e.Event) -> bool:
             return isinstance(happened, i.SignalSent) and happened.id == event.id
         case e.StepsAppended():
             return isinstance(happened, i.Succeeded) and happened.step == event.by
+        case e.TaskForked() | e.StepKept():
+            return isinstance(happened, i.Submit) and happened.fork is not None
         case e.OutputRejected():
             return event.by == "" or isinstance(happened, i.RetryStuck)
         case e.TaskResumed():
@@ -406,12 +410,14 @@ LAWS: tuple[Law, ...] = (
     the_plan_only_grows,
     a_deadline_counts_once,
     a_timer_is_heard,
+    what_is_kept_is_neither_done_nor_undone,
 )
 
 LAWS_OF_SEARCH = (
     "every input is decided, or refused as impossible; nothing else is raised",
     "what no history can explain changes nothing",
     "what a task says of its end is what is found downstream",
+    "from each step, a task at rest is refused to be forked, or keeps what it may",
     "once faults stop, every task ends, with people retrying what is parked",
 )
 

@@ -199,7 +199,7 @@ def a_deadline_counts_once(taken: Taken) -> Iterator[str]:
 
 def is_past_return(taken: Taken) -> bool:
     pivot = taken.definition.pivot
-    return pivot is not None and taken.seen[pivot].actions > 0
+    return pivot is not None and (taken.seen[pivot].actions > 0 or taken.seen[pivot].kept)
 
 
 def a_timer_is_heard(taken: Taken) -> Iterator[str]:

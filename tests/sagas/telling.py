@@ -20,7 +20,7 @@ from headway.sagas import (
 from headway.sagas import events as e
 from headway.sagas import inputs as i
 from headway.sagas.checks import UNCHECKED, Checks
-from headway.sagas.circumstances import Bounds
+from headway.sagas.circumstances import Bounds, Fork
 from headway.sagas.task import Claim, Failure
 
 START = 1_800_000_000_000
@@ -38,6 +38,7 @@ class Story:
         bounds: Bounds | None = None,
         child: bool = False,
         checks: Checks = UNCHECKED,
+        fork: Fork | None = None,
     ) -> None:
         self.definition = definition
         self.checks = checks
@@ -46,7 +47,7 @@ class Story:
         self.history: list[e.Event] = []
         self.inputs: list[i.Input] = []
         self.sent: list[Dispatch] = []
-        self.last = self.tell(i.Submit(self.now, bounds, child))
+        self.last = self.tell(i.Submit(self.now, bounds, child, fork))
 
     def tell(self, happened: i.Input) -> Transition:
         """Let this happen; what came of it is also kept in `last`."""

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import pytest
 from calm import next_word
 from corpus import ALL_TIMEOUTS, QUICK, SHAPES, Faults, Judged, Shape, steps
+from forks import FORKED
 from headway.sagas import Definition, ImpossibleInput, Retry, due, replay, transition
 from headway.sagas import inputs as i
 from headway.sagas.circumstances import Bounds
@@ -66,7 +67,7 @@ MIXED = Shape(
     results={"a": ("yes", *FORKS), "p": ("yes", *FORKS), "z": ("bad", *QUALITY)},
     handoffs={"agent.a": (called(),), "agent.z": (called(False), called()), "agent.h": (called(),)},
 )
-WALKED = (*SHAPES, TIMED, MIXED, TIMED, MIXED, *KINDS, TIMED, MIXED)
+WALKED = (*SHAPES, TIMED, MIXED, TIMED, MIXED, *KINDS, *FORKED, TIMED, MIXED)
 
 
 class Walk:
@@ -76,7 +77,11 @@ class Walk:
         self.shape = shape
         self.random = random.Random(seed)
         self.story = Story(
-            shape.definition, bounds=shape.bounds, child=shape.child, checks=shape.checks
+            shape.definition,
+            bounds=shape.bounds,
+            child=shape.child,
+            checks=shape.checks,
+            fork=shape.fork,
         )
         self.seen: Witness = watch(
             nothing_seen(shape.definition), None, self.story.inputs[0], self.story.last

@@ -39,6 +39,7 @@ class Seen:
         skipped: its condition was false.
         discounted: attempts up to this one gave an output that was not accepted.
         revoked: its child was asked to be undone.
+        kept: another task did it, of which this one was forked.
         gone: its child was undone, or never began, so that older news of it counts no more.
     """
 
@@ -54,6 +55,7 @@ class Seen:
     discounted: int = 0
     revoked: bool = False
     gone: bool = False
+    kept: bool = False
 
     @property
     def may_have_effect(self) -> bool:
@@ -165,6 +167,8 @@ def _read(known: Witness, event: e.Event) -> None:
             known[event.step] = replace(known[event.step], open="")
         case e.StepSettled():
             known[event.step] = _settled(known[event.step], event)
+        case e.StepKept():
+            known[event.step] = replace(known[event.step], happened=True, kept=True)
         case e.StepSkipped():
             known[event.step] = replace(known[event.step], skipped=True)
         case e.StepsAppended():
