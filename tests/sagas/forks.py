@@ -141,7 +141,8 @@ def _wrongly_kept(taken: Taken, step: str, results: dict[str, object]) -> Iterat
             yield f"{name!r} is kept, though it did not happen or was undone"
         if name in results and turned_around(task) and needs_undoing(definition, seen, name):
             yield f"{name!r} is kept, though it is to be undone"
-        if name not in results and name not in anew and needs_undoing(definition, seen, name):
+        left = known.may_have_effect and not known.undone
+        if left and name not in anew | results.keys() and not definition.steps[name].without_effect:
             yield f"{name!r} has or may have an effect, and would be done a second time"
 
 
