@@ -15,6 +15,14 @@ import orjson
 from headway.agents.wire import Wire
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An answer to a roll call: an instance, and the subjects of the commands that it has."""
+
+    name: str
+    held: list[str]
+
+
 @dataclass
 class Alive:
     """One member of the roll on `subject`."""
@@ -34,5 +42,4 @@ class Alive:
 
     def _answer(self, _subject: str, reply: str, _headers: bytes, _body: bytes) -> None:
         if reply and self.wire.connected:
-            answer = {"name": self.name, "held": self.held()}
-            self.wire.publish(reply, orjson.dumps(answer))
+            self.wire.publish(reply, orjson.dumps(Held(self.name, self.held())))
