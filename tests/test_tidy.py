@@ -40,7 +40,10 @@ IMPURE_CALLS = {"now", "utcnow", "today", "uuid1", "uuid4", "open", "input"}
 MAY_IMPORT_NATS = {"connection", "link", "parser", "wire"}
 MAY_PRINT = {("cli", "output"), ("demo", "output")}
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "base"}
-SUBPACKAGES = {"coordinator/sql", "coordinator/sql/migrations", "demo/languages", "demo/support"}
+SUBPACKAGES = {
+    *("coordinator/console", "coordinator/sql", "coordinator/sql/migrations"),
+    *("demo/languages", "demo/support"),
+}
 
 
 @dataclass(frozen=True)
