@@ -20,6 +20,7 @@ from headway.agents.interventions import Interventions
 from headway.agents.limiting import Limiting
 from headway.agents.manifest import Manifest
 from headway.agents.messages import describe
+from headway.agents.operating import Operating
 from headway.agents.reading import Reading
 from headway.agents.submission import Submissions
 from headway.agents.views import (
@@ -40,7 +41,7 @@ class SagaDefinition(Protocol):
     def to_json(self) -> bytes: ...
 
 
-class Client(Submissions, Interventions, Limiting, Reading):
+class Client(Submissions, Interventions, Limiting, Operating, Reading):
     """Everything that a coordinator offers. Errors are those of `headway.agents.errors`."""
 
     @classmethod

@@ -23,7 +23,7 @@ from headway.agents.attempt import Attempt
 from headway.agents.codec import Keyring
 from headway.agents.command_key import AgentKey
 from headway.agents.connection import Connection
-from headway.agents.deadletters import dead_letter
+from headway.agents.deadletters import Refused, letter
 from headway.agents.errors import InvalidInput
 from headway.agents.handling import Station
 from headway.agents.messages import Command, decode_command
@@ -208,8 +208,8 @@ class Worker:
             if not self._wire.closed:
                 self._wire.publish(delivery.reply, term(reason))
 
-        letter = dead_letter(COMMANDS_STREAM, delivery.subject, delivery.body, reason)
-        self._wire.store(dead_subject(COMMANDS_STREAM, self._agent.name), letter, take_out)
+        refused = Refused(COMMANDS_STREAM, delivery.subject, delivery.body, reason)
+        self._wire.store(dead_subject(COMMANDS_STREAM, self._agent.name), letter(refused), take_out)
 
     def _on_through(self, attempt: Attempt) -> None:
         self._attempts.pop(attempt, None)

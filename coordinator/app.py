@@ -55,6 +55,7 @@ from headway.coordinator.sweep import Sweep
 from headway.coordinator.tokens import Tokens
 from headway.coordinator.topology import Topology
 from headway.coordinator.vigil import Vigil
+from headway.coordinator.vouching import Vouching
 from headway.coordinator.watch import WATCH_INTERVAL_S
 from headway.sagas.inputs import Guarded, Input
 
@@ -146,7 +147,9 @@ class Coordinator:
         self._batches = Batches(self._intake, engine, self._freed, self._ask_again)
         self._ask = asking(self._batches.ask)
         self._vigil = vigil = Vigil(self.id, wire, store, topology, sweep, roll, put, now_ms)
-        inlets = Inlets(bus, put, vigil.held.acknowledge, now_ms, self._rng, self._tokens)
+        vouching = Vouching(self._command_keys.key_for)
+        acknowledge = vigil.held.acknowledge
+        inlets = Inlets(bus, put, acknowledge, now_ms, self._rng, self._tokens, vouching)
         catalogue = Catalogue(store, topology, roll, now_ms, admission.breakers.of)
         parts = Parts(
             connection,

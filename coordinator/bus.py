@@ -15,7 +15,7 @@ from uuid import UUID
 
 from headway.agents import payloads, subjects
 from headway.agents.connection import Connection
-from headway.agents.deadletters import dead_letter
+from headway.agents.deadletters import Refused, letter
 from headway.agents.errors import Unavailable
 from headway.agents.messages import INLINE_MAX_BYTES
 from headway.coordinator.commands import Outgoing, Sought
@@ -94,15 +94,13 @@ class Bus:
         )
         self._publish(subjects.feed_subject(saga, text, kind), news.encode())
 
-    def refuse(
-        self, origin: str, subject: str, body: bytes, reason: str, kept: Callable[[], None]
-    ) -> None:
+    def refuse(self, refused: Refused, kept: Callable[[], None]) -> None:
         """Keep a refused message, with the reason, for people to look at; then call `kept`."""
-        _LOG.warning("refused a message on %s: %s", subject, reason)
+        _LOG.warning("refused a message on %s: %s", refused.subject, refused.reason)
         try:
             self._wire.store(
-                subjects.dead_subject(origin),
-                dead_letter(origin, subject, body, reason),
+                subjects.dead_subject(refused.stream),
+                letter(refused),
                 lambda error: kept() if error is None else None,
             )
         except ConnectionError as error:

@@ -69,10 +69,18 @@ class CommandKeys:
             key = self._keys[agent] = derived(self._secret, agent)
         return key
 
+    def key_for(self, purpose: bytes) -> bytes:
+        """A key for something else than commands: the same in every coordinator."""
+        return _derived(self._secret, purpose)
+
 
 def derived(secret: bytes, agent: str) -> bytes:
-    """The key of `agent` (HKDF-SHA256)."""
+    """The key of `agent`."""
+    return _derived(secret, b"headway command key\0" + agent.encode())
+
+
+def _derived(secret: bytes, purpose: bytes) -> bytes:
+    """HKDF-SHA256."""
     if not secret:
         raise AssertionError("the secret that commands are signed with was not read yet")
-    info = b"headway command key\0" + agent.encode()
-    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(secret)
+    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=purpose).derive(secret)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from headway.agents import messages, subjects
 from headway.agents.api import TOKEN_HEADER
+from headway.agents.deadletters import Refused
 from headway.agents.errors import InvalidInput, Unavailable
 from headway.agents.messages import EventData
 from headway.agents.payloads import PayloadLost
@@ -26,17 +27,18 @@ from headway.coordinator.errors import Refusal, StoreUnavailable
 from headway.coordinator.intake import Answer, Item
 from headway.coordinator.roles import NEEDS
 from headway.coordinator.tokens import Tokens
+from headway.coordinator.vouching import VOUCHED_HEADER, Vouching
 from headway.sagas.inputs import Submit
 
 _LOG = logging.getLogger(__name__)
+
+_SHOWN = (TOKEN_HEADER.lower(), VOUCHED_HEADER)  # headers that say who asks: never kept
 
 
 class Mail(Protocol):
     """The bus, as far as messages coming in need it."""
 
-    def refuse(
-        self, origin: str, subject: str, body: bytes, reason: str, kept: Callable[[], None]
-    ) -> None: ...
+    def refuse(self, refused: Refused, kept: Callable[[], None]) -> None: ...
     async def fetch_payload(self, ref: str, digest: str) -> bytes: ...
 
 
@@ -49,9 +51,11 @@ class Inlets:
         clock: Callable[[], int],
         rng: random.Random,
         tokens: Tokens,
+        vouching: Vouching,
     ) -> None:
         """`acknowledge` publishes to a delivery's reply subject."""
         self._tokens = tokens
+        self._vouching = vouching
         self._mail = mail
         self._put = put
         self._acknowledge = acknowledge
@@ -79,7 +83,7 @@ class Inlets:
         """A submission by plain publish."""
         headers = parse_headers(delivery.headers)
         token = headers.get(TOKEN_HEADER.lower(), "")
-        if self._tokens.can_tell(token):
+        if VOUCHED_HEADER in headers or self._tokens.can_tell(token):
             self._take_task(delivery, headers, token)
         else:
             self._spawn(self._learn_tokens_and_take(delivery, headers, token))
@@ -95,19 +99,30 @@ class Inlets:
         self._take_task(delivery, headers, token)
 
     def _take_task(self, delivery: Delivery, headers: dict[str, str], token: str) -> None:
+        owner = ""
         try:
             _check_not_stray(delivery)
-            caller = self._tokens.caller(token)
-            if caller.role:
-                check_role("submit", NEEDS["submit"], caller)
+            owner = self._owner(delivery, headers, token)
             published = submissions.parse(delivery.subject, headers, delivery.body)
-            put = partial(self._put_task, delivery, published, caller.name)
+            put = partial(self._put_task, delivery, published, owner)
             if published.data is None:
-                self._fetch(delivery, subjects.TASKS_STREAM, published.ref, published.digest, put)
+                stream, ref = subjects.TASKS_STREAM, published.ref
+                self._fetch(delivery, stream, ref, published.digest, put, owner)
             else:
                 put(published.data)
         except Refusal as refusal:
-            self._refuse(subjects.TASKS_STREAM, delivery, refusal)
+            self._refuse(subjects.TASKS_STREAM, delivery, refusal, owner)
+
+    def _owner(self, delivery: Delivery, headers: dict[str, str], token: str) -> str:
+        """Who submits a task; Refusal if nobody may."""
+        vouched = headers.get(VOUCHED_HEADER)
+        if vouched is not None:
+            name = submissions.name_in(headers)
+            return self._vouching.owner(vouched, delivery.subject, name, delivery.body)
+        caller = self._tokens.caller(token)
+        if caller.role:
+            check_role("submit", NEEDS["submit"], caller)
+        return caller.name
 
     def _put_event(
         self,
@@ -123,17 +138,14 @@ class Inlets:
             except InvalidInput as error:
                 raise Refusal(str(error), 422) from error
         happened = outcomes.to_input(event, data, self._clock(), self._rng.uniform(-1.0, 1.0))
-        answered = partial(self._answered, subjects.EVENTS_STREAM, delivery)
+        answered = partial(self._answered, subjects.EVENTS_STREAM, delivery, "")
         self._put(Item(task, happened, answered, agent=agent, repeated=delivery.delivered > 1))
 
     def _put_task(
         self, delivery: Delivery, published: submissions.Published, owner: str, data: bytes
     ) -> None:
-        stored = submissions.Stored(
-            self.tasks_stream_created, delivery.sequence, delivery.stored_at_ms
-        )
-        new = submissions.new_task(published, data, stored, owner)
-        answered = partial(self._answered, subjects.TASKS_STREAM, delivery)
+        new = submissions.new_task(published, data, self._stored(delivery), owner)
+        answered = partial(self._answered, subjects.TASKS_STREAM, delivery, owner)
         self._put(
             Item(
                 new.id,
@@ -144,19 +156,29 @@ class Inlets:
             )
         )
 
-    def _answered(self, stream: str, delivery: Delivery, answer: Answer) -> None:
+    def _answered(self, stream: str, delivery: Delivery, owner: str, answer: Answer) -> None:
         if answer.refusal is not None:
-            self._refuse(stream, delivery, answer.refusal)
+            self._refuse(stream, delivery, answer.refusal, owner)
         else:
             self._acknowledge(delivery.reply, ACK)
 
-    def _refuse(self, stream: str, delivery: Delivery, refusal: Refusal) -> None:
-        self._mail.refuse(
+    def _refuse(self, stream: str, delivery: Delivery, refusal: Refusal, owner: str = "") -> None:
+        headers = parse_headers(delivery.headers)
+        is_task = stream == subjects.TASKS_STREAM
+        refused = Refused(
             stream,
             delivery.subject,
             delivery.body,
             refusal.reason,
-            partial(self._acknowledge, delivery.reply, ACK),
+            {name: value for name, value in headers.items() if name not in _SHOWN},
+            str(submissions.nameless_id(self._stored(delivery))) if is_task else "",
+            owner,
+        )
+        self._mail.refuse(refused, partial(self._acknowledge, delivery.reply, ACK))
+
+    def _stored(self, delivery: Delivery) -> submissions.Stored:
+        return submissions.Stored(
+            self.tasks_stream_created, delivery.sequence, delivery.stored_at_ms
         )
 
     def _fetch(
@@ -166,8 +188,9 @@ class Inlets:
         ref: str,
         digest: str,
         put: Callable[[bytes], None],
+        owner: str = "",
     ) -> None:
-        self._spawn(self._fetched(delivery, stream, ref, digest, put))
+        self._spawn(self._fetched(delivery, stream, ref, digest, put, owner))
 
     async def _fetched(
         self,
@@ -176,13 +199,14 @@ class Inlets:
         ref: str,
         digest: str,
         put: Callable[[bytes], None],
+        owner: str,
     ) -> None:
         try:
             put(await self._mail.fetch_payload(ref, digest))
         except PayloadLost as lost:
-            self._refuse(stream, delivery, Refusal(str(lost), 410))
+            self._refuse(stream, delivery, Refusal(str(lost), 410), owner)
         except Refusal as refusal:
-            self._refuse(stream, delivery, refusal)
+            self._refuse(stream, delivery, refusal, owner)
         except Unavailable as error:
             _LOG.warning("a payload is not to be had now; its message will come again: %s", error)
 

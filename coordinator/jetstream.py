@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import nats.errors
@@ -48,6 +49,8 @@ class Stored(NamedTuple):
     sequence: int
     subject: str
     body: bytes
+    headers: bytes
+    at: datetime
 
 
 async def last_message(wire: Wire, stream: str, subject: str) -> Stored | None:
@@ -60,6 +63,11 @@ async def next_message(wire: Wire, stream: str, subjects: str, first: int) -> St
     return await _message(wire, stream, {"seq": first, "next_by_subj": subjects})
 
 
+async def message_at(wire: Wire, stream: str, sequence: int) -> Stored | None:
+    """The message of a sequence; None if there is none."""
+    return await _message(wire, stream, {"seq": sequence})
+
+
 async def _message(wire: Wire, stream: str, which: dict[str, Any]) -> Stored | None:
     try:
         message = (await ask(wire, f"STREAM.MSG.GET.{stream}", which))["message"]
@@ -67,7 +75,13 @@ async def _message(wire: Wire, stream: str, which: dict[str, Any]) -> Stored | N
         if error.code == MESSAGE_NOT_FOUND:
             return None
         raise
-    return Stored(message["seq"], message["subject"], b64decode(message.get("data", "")))
+    return Stored(
+        message["seq"],
+        message["subject"],
+        b64decode(message.get("data", "")),
+        b64decode(message.get("hdrs", "")),
+        datetime.fromisoformat(message["time"]),
+    )
 
 
 async def remove(

@@ -13,8 +13,10 @@ from headway.coordinator.audits import Audits
 from headway.coordinator.bus import Bus
 from headway.coordinator.catalogue import Catalogue
 from headway.coordinator.command_keys import CommandKeys
+from headway.coordinator.deadletters import DeadLetters
 from headway.coordinator.documents import Documents
 from headway.coordinator.errors import Refusal
+from headway.coordinator.forks import Forks
 from headway.coordinator.gates import Gates
 from headway.coordinator.interventions import Interventions
 from headway.coordinator.journal import Hold, Journal
@@ -29,6 +31,7 @@ from headway.coordinator.signing import Signing
 from headway.coordinator.store import Store
 from headway.coordinator.timelines import Timelines
 from headway.coordinator.topology import Topology
+from headway.coordinator.vouching import Vouching
 from headway.coordinator.waitinglist import WaitingList
 
 
@@ -75,12 +78,14 @@ def services(parts: Parts, health: Serve) -> Offer:
         **Timelines(store, read, now_ms).operations(),
         **by_people.operations(),
         **Moves(store, parts.ask, read, lookups.show, now_ms).operations(),
+        **Forks(store, parts.ask, read, now_ms).operations(),
         **WaitingList(store, gates.waiting).operations(),
         **parts.catalogue.operations(),
         **journal.operations(),
         **gates.operations(),
         **documents.operations(),
         **Audits(store).operations(),
+        **DeadLetters(store, wire, Vouching(parts.command_keys.key_for)).operations(),
         **parts.admission.operations(),
         "health": health,
     }

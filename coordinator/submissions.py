@@ -8,6 +8,7 @@ or the header `ce-priority`, is the task's.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -23,7 +24,8 @@ from headway.coordinator.errors import Refusal
 from headway.coordinator.records import NewTask
 from headway.coordinator.taskid import task_id
 
-_ID_HEADERS = ("ce-id", "nats-msg-id")
+ID_HEADER = "ce-id"
+_ID_HEADERS = (ID_HEADER, "nats-msg-id")
 _PRIORITIES = tuple("0123456789")
 _PRIORITY_HEADER = "ce-priority"  # taken without the other headers of a CloudEvent, too
 
@@ -59,7 +61,7 @@ def parse(subject: str, headers: dict[str, str], body: bytes) -> Published:
         raise Refusal(str(error)) from error
     if TOKEN.fullmatch(saga) is None:
         raise Refusal("the saga's name in the subject is not one")
-    name = next((headers[key] for key in _ID_HEADERS if headers.get(key)), "")
+    name = name_in(headers)
     content = read_json(body)
     if "ce-specversion" not in headers and _is_structured(content):
         return _structured(saga, name, content)
@@ -69,13 +71,25 @@ def parse(subject: str, headers: dict[str, str], body: bytes) -> Published:
 
 def new_task(published: Published, data: bytes, stored: Stored, owner: str = "") -> NewTask:
     """The task that a published submission asks for; the same one each time it is delivered."""
-    if published.name:
-        task = _task_id(published.saga, published.name)
-    else:
-        task = task_id_from_sequence(stored.stream_created, stored.sequence, stored.at_ms)
+    task = named_id(published) or nameless_id(stored)
     content = read_json(data) if published.data is None else published.content
     body_digest, priority = digest(published.saga, content), published.priority
     return NewTask(task, published.saga, data, body_digest, owner=owner, priority=priority)
+
+
+def name_in(headers: Mapping[str, str]) -> str:
+    """What a submission's headers name it; "" if they do not."""
+    return next((headers[key] for key in _ID_HEADERS if headers.get(key)), "")
+
+
+def named_id(published: Published) -> UUID | None:
+    """The id of the task that a submission named itself."""
+    return _task_id(published.saga, published.name) if published.name else None
+
+
+def nameless_id(stored: Stored) -> UUID:
+    """The id of the task of a submission that did not."""
+    return task_id_from_sequence(stored.stream_created, stored.sequence, stored.at_ms)
 
 
 def digest(saga: str, content: Any, manifest: Manifest | None = None) -> bytes:
