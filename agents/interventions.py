@@ -14,6 +14,8 @@ from headway.agents import plainjson
 from headway.agents.api import Api, made
 from headway.agents.codec import Sealing
 from headway.agents.entries import JournalAppended, JournalSettle
+from headway.agents.fork_views import ForkReceipt, ForkRequest
+from headway.agents.identity import new_task_id
 from headway.agents.signatures import ANYTHING
 from headway.agents.views import (
     ApprovalRequest,
@@ -77,6 +79,19 @@ class Interventions(Api):
         fit that one. With `dry_run` nothing is changed."""
         request = made(MoveRequest, task=task, to=to, dry_run=dry_run, reason=reason, by=by)
         return await self.ask("move", request, TaskView)
+
+    async def fork(
+        self, task: UUID, step: str, *, new_task: UUID | None = None, reason: str = "", by: str = ""
+    ) -> ForkReceipt:
+        """Begin a new task of the same saga version with the same input, which keeps the results of
+        all steps of `task` that do not come after `step`, and does the rest anew.
+
+        Conflict says why it cannot be. Only a task that ended or is parked can be forked. Asked
+        again with the same `new_task`, it is the same one.
+        """
+        given = new_task or new_task_id()
+        request = made(ForkRequest, task=task, step=step, new_task=given, reason=reason, by=by)
+        return await self.ask("fork", request, ForkReceipt)
 
     async def approve(
         self,

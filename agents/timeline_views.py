@@ -31,6 +31,7 @@ Outcome = Literal[
 ]
 MarkKind = Literal[
     "submitted",
+    "fork",  # `name` is the task of which it keeps results, `step` the first one done anew
     "signal",
     "approval",
     "rejection",
@@ -99,7 +100,7 @@ class BarView(_Model):
 
 class StepLine(_Model):
     """A step with its bars, in the order in which they began. `handed_off_by`: the step that
-    appended it to the plan."""
+    appended it to the plan; `kept_from`: the task that did it, of which this one was forked."""
 
     name: str
     kind: str
@@ -108,6 +109,7 @@ class StepLine(_Model):
     after: list[str] = Field(default_factory=list)
     pivot: bool = False
     handed_off_by: str = ""
+    kept_from: UUID | None = None
     status: StepStatus
     bars: list[BarView] = Field(default_factory=list)
 

@@ -125,14 +125,15 @@ class StepView(_Model):
     compensation: str | None = None
     error: FailureView | None = None
     result: Any = None
+    kept_from: UUID | None = None  # the task that did it, of which this one was forked
     waiting_for: str | None = None
     progress: Any = None
     next_attempt_at: datetime | None = None
 
 
 class TaskView(_Model):
-    """A task as a person or a program sees it. `actions` are the ones open to a person now; `usage`
-    is told by `get`, of a task with a manifest."""
+    """A task as people and programs see it. `actions` are open to a person now; `get` tells the
+    `usage` of a task with a manifest and, unless it waits, the `forks` of a settled one."""
 
     task: UUID
     saga: str
@@ -142,6 +143,8 @@ class TaskView(_Model):
     reason: str = ""
     incident: str = ""
     parent: UUID | None = None
+    forked_from: UUID | None = None
+    forks: list[UUID] = Field(default_factory=list)
     owner: str = ""  # the name of the token that it was submitted with
     encrypted: bool = False  # its payloads are: only who has the keys can read them
     manifest: Manifest | None = None
@@ -379,8 +382,7 @@ class Presence(_Model):
     server: str = ""
 
 
-PRESENCE_INTERVAL_S = 1.0
-PRESENCE_LAPSE_S = 4.0
+PRESENCE_INTERVAL_S, PRESENCE_LAPSE_S = 1.0, 4.0
 
 
 class AgentView(_Model):

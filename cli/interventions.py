@@ -41,6 +41,7 @@ def add_to(app: typer.Typer) -> None:
     register(settle)
     register(resume)
     register(move)
+    register(fork)
 
 
 def approve(
@@ -187,6 +188,29 @@ def move(
     if dry_run:
         output.narrate(f"the history of {task} fits version {to}; nothing was changed")
     terminal.show(view, tables.task)
+
+
+def fork(
+    terminal: Terminal,
+    task: TaskId,
+    step: Annotated[str, typer.Option("--from", metavar="STEP", help="The first step to do anew.")],
+    new_task: Annotated[
+        UUID | None, typer.Option("--task", help="The new task's id: forking again is harmless.")
+    ] = None,
+    reason: Reason = "",
+    by: By = None,
+) -> None:
+    """Begin a new task that keeps what another one finished, and does it anew from a step on.
+
+    It has the same saga version and input. It never undoes what it keeps: that stays with the
+    task that did it, which must have ended or be parked.
+    """
+    receipt = terminal.ask(
+        lambda client: client.fork(task, step, new_task=new_task, reason=reason, by=by or person())
+    )
+    keeps = ", ".join(receipt.kept) or "nothing"
+    output.narrate(f"kept from {task}: {keeps}; done anew: {', '.join(receipt.anew)}")
+    terminal.show(receipt, tables.receipt)
 
 
 def person() -> str:

@@ -59,6 +59,10 @@ def task(view: TaskView) -> RenderableType:
         parts.append(labelled("incident", view.incident))
     if view.parent is not None:
         parts.append(labelled("child of", str(view.parent)))
+    if view.forked_from is not None:
+        parts.append(labelled("forked from", str(view.forked_from)))
+    if view.forks:
+        parts.append(labelled("forks", ", ".join(str(fork) for fork in view.forks)))
     if view.encrypted:
         parts.append(labelled("payloads", "encrypted"))
     if view.owner:
@@ -290,6 +294,8 @@ def _remarks(step: StepView, *, parked: bool) -> str:
         remarks.append(f"{step.error.type}: {step.error.message}")
     if step.waiting_for:
         remarks.append(f"waits for {step.waiting_for}")
+    elif step.kept_from is not None:
+        remarks.append(f"kept from task {step.kept_from}")
     elif step.child is not None:
         remarks.append(f"task {step.child}")
     if step.progress is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -14,7 +14,16 @@ from headway.agents.views import PRIORITY
 from headway.coordinator.commands import agent_of
 from headway.coordinator.errors import Refusal
 from headway.coordinator.intake import Item
-from headway.coordinator.records import NO_ATTRIBUTES, Change, Loaded, NewTask, Parent
+from headway.coordinator.records import (
+    NO_ATTRIBUTES,
+    UNTRACED,
+    Change,
+    Loaded,
+    NewTask,
+    Parent,
+    Trace,
+)
+from headway.coordinator.span_debts import spans_after
 from headway.coordinator.taskchecks import (
     bounds_of,
     check_legible,
@@ -59,6 +68,7 @@ class Decision(NamedTuple):
     owner: str = ""
     priority: int = PRIORITY
     attributes: Mapping[str, str] = NO_ATTRIBUTES
+    trace: Trace = UNTRACED
 
     @property
     def repeated(self) -> bool:
@@ -98,6 +108,7 @@ class Decision(NamedTuple):
             new.parent,
             new.owner,
             new.priority,
+            new.trace,
         )
 
 
@@ -157,6 +168,7 @@ def decide(
         "" if born is None else born.owner,
         PRIORITY if born is None else born.priority,
         NO_ATTRIBUTES if born is None else born.attributes,
+        UNTRACED if born is None else born.trace,
     )
 
 
@@ -170,7 +182,7 @@ def _apply(working: _Working, item: Item, definitions: Definitions, check: Check
     happened, born = item.happened, working.born
     if working.new is not None and isinstance(happened, i.Submit):
         bounds, child = bounds_of(working.new.manifest), working.new.parent is not None
-        happened = i.Submit(happened.at, bounds, child)
+        happened = replace(happened, bounds=bounds, child=child)
     definition, task = _under_target(working, item, check) or (working.definition, working.task)
     checks = checks_of(definition, born.input, born.manifest)
     outcome = transition(definition, task, happened, checks)
@@ -246,6 +258,7 @@ def _change(working: _Working, items: Sequence[Item]) -> Change | None:
     task, definition = working.task, working.definition
     assert task is not None
     assert definition is not None
+    at = items[-1].happened.at
     return Change(
         working.id,
         working.loaded.task.version if working.loaded else 0,
@@ -253,8 +266,9 @@ def _change(working: _Working, items: Sequence[Item]) -> Change | None:
         encode_task(task),
         due(definition, task),
         waits_for_person(definition, task),
-        items[-1].happened.at,
+        at,
         tuple(working.events),
         definition.version,
         working.new,
+        spans_after(working.loaded, working.events, at) if working.born.trace.sampled else None,
     )

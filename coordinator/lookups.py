@@ -16,6 +16,7 @@ from headway.coordinator.serving import Serve, typed
 from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
 
+FORKS_SHOWN_MAX = 100
 OPEN_STATUSES = frozenset({"running", "compensating", "parked", "failed_to_compensate"})
 
 
@@ -55,7 +56,11 @@ class Lookups:
             loaded = await look()
         if loaded is None:
             raise Refusal(f"there is no task {request.task}", 404)
-        return await self.show(loaded)
+        view = await self.show(loaded)
+        if view.settled and not request.wait_s:
+            rows = await self._store.fetch("forks_of_task", loaded.id, FORKS_SHOWN_MAX)
+            view.forks = [row["id"] for row in rows]
+        return view
 
     async def show(self, loaded: Loaded) -> views.TaskView:
         """A task as people see it, with what it has used if it has bounds."""

@@ -37,6 +37,7 @@ def task_view(loaded: Loaded, present: Container[str]) -> views.TaskView:
         reason=task.reason,
         incident=task.incident,
         parent=None if loaded.parent is None else loaded.parent.task,
+        forked_from=forked_from(task),
         owner=loaded.owner,
         encrypted=is_sealed_body(loaded.input),
         manifest=loaded.manifest,
@@ -46,7 +47,7 @@ def task_view(loaded: Loaded, present: Container[str]) -> views.TaskView:
         attributes=loaded.attributes,
         priority=loaded.priority,
         steps=[
-            _step_view(loaded.id, definition.steps[name], state, present)
+            _step_view(loaded, definition.steps[name], state, present)
             for name, state in task.steps.items()
         ],
         actions=_open_actions(loaded),
@@ -83,10 +84,17 @@ def saga_view(row: asyncpg.Record, *, whole: bool) -> views.SagaView:
     )
 
 
-def _step_view(task: UUID, step: Step, state: StepState, present: Container[str]) -> views.StepView:
+def forked_from(task: Task) -> UUID | None:
+    """The task of which this one keeps results."""
+    return UUID(task.beside.forked_from) if task.beside.forked_from else None
+
+
+def _step_view(
+    loaded: Loaded, step: Step, state: StepState, present: Container[str]
+) -> views.StepView:
     phase = state.phase
     has_child = step.kind == "child" and state.actions > 0
-    child = child_id(task, step.name, state.actions) if has_child else None
+    child = child_id(loaded.id, step.name, state.actions) if has_child else None
     return views.StepView(
         name=step.name,
         action=step.action,
@@ -102,6 +110,7 @@ def _step_view(task: UUID, step: Step, state: StepState, present: Container[str]
             else None
         ),
         result=state.result,
+        kept_from=forked_from(loaded.task) if state.kept else None,
         waiting_for=_waiting_for(step, state, child, present),
         progress=state.progress,
         next_attempt_at=_moment(state.retry_at),
@@ -138,7 +147,7 @@ def _moment(ms: int) -> datetime | None:
 def _open_actions(loaded: Loaded) -> list[str]:
     task: Task = loaded.task
     pivot = loaded.definition.pivot
-    returns = pivot is None or not task.steps[pivot].actions
+    returns = pivot is None or not task.steps[pivot].begun
     cancel = ["cancel"] if returns else []
     if task.parked:
         kept = _kept_waiting(task)

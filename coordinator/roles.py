@@ -46,6 +46,7 @@ NEEDS: Mapping[str, Need] = {
     "list": Need(VIEW, "owner"),
     "history": Need(VIEW, "task"),
     "timeline": Need(VIEW, "task"),
+    "feed": Need(VIEW, "task"),
     "journal.read": Need(VIEW, "task"),
     "parked": Need(VIEW, "owner"),
     "audit": Need(VIEW, "task"),

@@ -62,7 +62,7 @@ def timeline(
         began_at=moment(events[0].at),
         settled_at=drawing.settled_at,
         steps=[
-            _line(step, state.steps[name], drawing.bars[name], appended.get(name, ""))
+            _line(step, state, drawing.bars[name], appended.get(name, ""))
             for name, step in plan.steps.items()
         ],
         holds=drawing.holds,
@@ -255,7 +255,8 @@ class _Drawing:
         return Phase(bars[-1].phase) if bars else Phase.ACTION
 
 
-def _line(step: Step, state: StepState, bars: list[BarView], handed_off_by: str) -> StepLine:
+def _line(step: Step, task: Task, bars: list[BarView], handed_off_by: str) -> StepLine:
+    state = task.steps[step.name]
     return StepLine(
         name=step.name,
         kind=step.kind,
@@ -264,6 +265,7 @@ def _line(step: Step, state: StepState, bars: list[BarView], handed_off_by: str)
         after=list(step.after),
         pivot=step.pivot,
         handed_off_by=handed_off_by,
+        kept_from=UUID(task.beside.forked_from) if state.kept else None,
         status=state.status.value,
         bars=bars,
     )

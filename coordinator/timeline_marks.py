@@ -85,3 +85,12 @@ def _marks_of_people(event: e.Event) -> Iterable[MarkView]:
                 by=event.by,
                 reason=event.reason,
             )
+        case e.TaskForked():
+            yield MarkView(
+                at=at,
+                kind="fork",
+                step=event.step,
+                name=event.origin,
+                by=event.by,
+                reason=event.reason,
+            )
