@@ -11,9 +11,9 @@ import gc
 import logging
 import random
 import signal
-import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 from uuid import UUID, uuid4
@@ -37,14 +37,17 @@ from headway.coordinator.catalogue import Catalogue
 from headway.coordinator.clock import Clock
 from headway.coordinator.command_keys import CommandKeys
 from headway.coordinator.engine import Engine
-from headway.coordinator.errors import CoordinatorError, SchemaMismatch
+from headway.coordinator.errors import CoordinatorError
 from headway.coordinator.family import Family
 from headway.coordinator.housekeeping import Housekeeping
+from headway.coordinator.http_face import HttpFace
+from headway.coordinator.http_probes import Look
 from headway.coordinator.inlets import Inlets
 from headway.coordinator.intake import Answer, Intake
 from headway.coordinator.observing import Observers
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import NewTask
+from headway.coordinator.repeating import first_of, forever, until_up
 from headway.coordinator.schemas import InputCheck
 from headway.coordinator.services import Parts, services
 from headway.coordinator.serving import typed
@@ -64,12 +67,9 @@ _LOG = logging.getLogger(__name__)
 SWEEP_INTERVAL_S = 0.1
 TEND_INTERVAL_S = 1.0
 PARTITIONS_INTERVAL_S = 6 * 3_600.0
-BACKOFF_FIRST_S = 0.1
-BACKOFF_MAX_S = 0.5  # each loop finds what was away to be back within so long
 STOP_GRACE_S = 5.0
 CANCEL_AGAIN_S = 0.1
 YOUNG_OBJECTS = 50_000  # allocations between two collections: few cycles are made here
-COMPLAINT_INTERVAL_S = 5.0
 
 
 class Coordinator:
@@ -86,13 +86,21 @@ class Coordinator:
         self._intake = Intake()
         self._roll = Roll()
         self._pulls: list[Pull] = []
+        self._http = HttpFace(settings, self._tokens)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set. Raises SchemaMismatch only."""
-        await self._until_up("PostgreSQL", self._open, stop)
+        """Serve until `stop` is set. Raises SchemaMismatch and CannotListen only."""
+        self._http.start()
+        try:
+            await self._run(stop)
+        finally:
+            await self._http.stop()
+
+    async def _run(self, stop: asyncio.Event) -> None:
+        await until_up("PostgreSQL", self._open, stop)
         if stop.is_set():
             return
-        connection = await _first(
+        connection = await first_of(
             connect(
                 self._settings.nats_url.get_secret_value(),
                 name=f"headway-coordinator-{self.id}",
@@ -104,15 +112,16 @@ class Coordinator:
         if connection is None:
             return
         self._wire_up(connection)
-        await self._until_up("PostgreSQL", self._admission.begin, stop)
-        await self._until_up("JetStream", self._housekeeping.begin, stop)
+        await until_up("PostgreSQL", self._admission.begin, stop)
+        await until_up("JetStream", self._housekeeping.begin, stop)
         await self._vigil.begin()
         deciding = asyncio.create_task(self._batches.run())
         loops = [asyncio.create_task(loop) for loop in self._loops()]
         try:
             await connection.wire.subscribe(subjects.PRESENCE, self._roll.hear)
             await self._api.start()
-            await self._until_up("JetStream", self._vigil.succession.begin, stop)
+            self._http.open(self._offer, self._looks())
+            await until_up("JetStream", self._vigil.succession.begin, stop)
             _LOG.info("coordinator %s serves", self.id)
             await stop.wait()
         finally:
@@ -167,11 +176,9 @@ class Coordinator:
             now_ms,
         )
         access = Access(self._tokens, store.owner_of)
-        self._api = Api(
-            connection,
-            access.guarded(services(parts, typed(Nothing, Health, self._health))),
-            access.caller,
-        )
+        health = typed(Nothing, Health, self._health)
+        self._offer = access.guarded(services(parts, health))
+        self._api = Api(connection, self._offer, access.caller)
         self._housekeeping = Housekeeping(
             self.id, self._clock, store, topology, catalogue, sweep, inlets, roll
         )
@@ -182,6 +189,13 @@ class Coordinator:
             self._pull(wire, subjects.EVENTS_STREAM, inlets.on_event),
         ]
 
+    def _looks(self) -> dict[str, Look]:
+        return {
+            "PostgreSQL": partial(self._store.fetch, "now"),
+            "NATS": self._topology.reach,
+            "streams": self._topology.check_streams,
+        }
+
     def _pull(self, wire: Wire, stream: str, on_delivery: Callable[[Delivery], None]) -> Pull:
         taking = self._vigil.held.taking(stream, on_delivery)
         return Pull(wire, stream, subjects.COORDINATOR, taking, self._batches.room)
@@ -191,15 +205,15 @@ class Coordinator:
         return [
             *(pull.run() for pull in self._pulls),
             self._isolation.run(),
-            self._forever("admission", self._admission.step, 0.0),
-            self._forever("breakers", self._admission.breakers.step, 0.0),
-            self._forever("sweep", look.sweep, SWEEP_INTERVAL_S),
-            self._forever("streams", look.tend_streams, TEND_INTERVAL_S),
-            self._forever("agents", look.tend_agents, TEND_INTERVAL_S),
-            self._forever("peers", look.tend_peers, TEND_INTERVAL_S),
-            self._forever("lost workers", self._vigil.watch.agents, WATCH_INTERVAL_S),
-            self._forever("lost coordinators", self._vigil.watch.peers, WATCH_INTERVAL_S),
-            self._forever("partitions", look.tend_partitions, PARTITIONS_INTERVAL_S),
+            forever("admission", self._admission.step, 0.0),
+            forever("breakers", self._admission.breakers.step, 0.0),
+            forever("sweep", look.sweep, SWEEP_INTERVAL_S),
+            forever("streams", look.tend_streams, TEND_INTERVAL_S),
+            forever("agents", look.tend_agents, TEND_INTERVAL_S),
+            forever("peers", look.tend_peers, TEND_INTERVAL_S),
+            forever("lost workers", self._vigil.watch.agents, WATCH_INTERVAL_S),
+            forever("lost coordinators", self._vigil.watch.peers, WATCH_INTERVAL_S),
+            forever("partitions", look.tend_partitions, PARTITIONS_INTERVAL_S),
         ]
 
     async def _leave(self, deciding: asyncio.Task[None]) -> None:
@@ -207,6 +221,7 @@ class Coordinator:
         try:
             async with asyncio.timeout(STOP_GRACE_S):
                 await self._batches.drain()
+                await self._http.stop()
                 await self._api.stop()
                 await self._housekeeping.leave()
                 await self._vigil.end()
@@ -243,42 +258,6 @@ class Coordinator:
             now=datetime.now(UTC),
         )
 
-    async def _forever(
-        self, name: str, step: Callable[[], Awaitable[None]], interval_s: float
-    ) -> None:
-        wait_s, said_at = BACKOFF_FIRST_S, 0.0
-        while True:
-            try:
-                await step()
-                wait_s = BACKOFF_FIRST_S
-                await asyncio.sleep(interval_s)
-                continue
-            except CoordinatorError as error:
-                if time.monotonic() - said_at > COMPLAINT_INTERVAL_S:
-                    said_at = time.monotonic()
-                    _LOG.warning("%s: %s; trying again", name, error)
-            except Exception:
-                _LOG.exception("%s failed; trying again", name)
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, BACKOFF_MAX_S)
-
-    async def _until_up(
-        self, name: str, step: Callable[[], Awaitable[None]], stop: asyncio.Event
-    ) -> None:
-        wait_s, said_at = BACKOFF_FIRST_S, 0.0
-        while not stop.is_set():
-            try:
-                await step()
-                return
-            except SchemaMismatch:
-                raise
-            except CoordinatorError as error:
-                if time.monotonic() - said_at > COMPLAINT_INTERVAL_S:
-                    said_at = time.monotonic()
-                    _LOG.warning("waiting for %s: %s", name, error)
-            await _first(asyncio.sleep(wait_s), stop)
-            wait_s = min(2 * wait_s, BACKOFF_MAX_S)
-
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Run one coordinator until `stop` is set. SchemaMismatch: this database is not for it."""
@@ -308,19 +287,6 @@ async def _end(*tasks: asyncio.Task[Any]) -> None:
             task.cancel()
         _, going = await asyncio.wait(going, timeout=CANCEL_AGAIN_S)
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _first(work: Any, stop: asyncio.Event) -> Any:
-    """The result of `work`, or None when `stop` is set before."""
-    working = asyncio.ensure_future(work)
-    stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if working.done():
-        return working.result()
-    working.cancel()
-    await asyncio.gather(working, return_exceptions=True)
-    return None
 
 
 def _settle_memory() -> None:

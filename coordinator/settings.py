@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -17,5 +19,14 @@ class Settings(BaseSettings):
     )
     require_tokens: bool = Field(
         default=False, description="refuse people who show no token, even while there are none"
+    )
+    http: str = Field(default="", description="host:port to serve HTTP at; off without one")
+    http_fd: int | None = Field(
+        default=None, description="a socket that listens and was inherited, in place of `http`"
+    )
+    http_cert: Path | None = Field(default=None, description="certificates for TLS on HTTP, PEM")
+    http_key: Path | None = Field(default=None, description="their key, PEM")
+    console_token: SecretStr = Field(
+        default=SecretStr(""), description="good on HTTP only, with role operate"
     )
     replicas: int = Field(default=1, ge=1, le=5, description="copies of each stream: 1, 3 or 5")

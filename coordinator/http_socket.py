@@ -1,0 +1,35 @@
+"""The socket that the HTTP face listens on: made by a coordinator, or for all of `headway up`'s."""
+
+from __future__ import annotations
+
+import socket
+
+from headway.agents.errors import HeadwayError
+
+BACKLOG = 1_024
+
+
+class CannotListen(HeadwayError):
+    """HTTP cannot be served as it was asked for; the text says why."""
+
+
+def listen(address: str) -> socket.socket:
+    """A socket that listens at `host:port`; port 0 is any that is free. CannotListen says why not.
+
+    Name resolution of `host` may take a while: give an address, or do this before the loop runs.
+    """
+    host, colon, port = address.rpartition(":")
+    try:
+        if not colon or not port.isascii() or not port.isdigit():
+            raise ValueError("give HOST:PORT")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        place = (host.strip("[]"), int(port))
+        return socket.create_server(place, family=family, backlog=BACKLOG)
+    except (OSError, ValueError, OverflowError) as error:
+        raise CannotListen(f"cannot serve HTTP at {address!r}: {error}") from error
+
+
+def url_of(listening: socket.socket, *, tls: bool = False) -> str:
+    """Where it listens."""
+    host, port = listening.getsockname()[:2]
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
