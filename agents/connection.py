@@ -288,7 +288,7 @@ def _remedy(credentials: Credentials | None) -> str:
         return WRONG_URL
     return (
         f"this key of agent {credentials.agent!r} is not let in: was it revoked? See `headway "
-        f"agents list`, and `headway agents grant {credentials.agent}`, on a machine with the "
+        f"agents keys`, and `headway agents grant {credentials.agent}`, on a machine with the "
         "database"
     )
 

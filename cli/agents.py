@@ -26,8 +26,8 @@ def add_to(app: typer.Typer) -> None:
     """Register this module's commands as the group `agents`."""
     group = typer.Typer(invoke_without_command=True)
     group.callback()(with_flags(agents, FLAGS))
-    for function in (pause, resume, grant, revoke, list_):
-        group.command(function.__name__.rstrip("_"))(with_flags(function, FLAGS))
+    for function in (pause, resume, grant, revoke, keys):
+        group.command(function.__name__)(with_flags(function, FLAGS))
     app.add_typer(group, name="agents", rich_help_panel=PANEL)
 
 
@@ -84,6 +84,6 @@ def revoke(
     load(WORK, "agents revoke").revoke(terminal, postgres_url, agent, key)
 
 
-def list_(terminal: Terminal, postgres_url: PostgresUrl = None) -> None:
+def keys(terminal: Terminal, postgres_url: PostgresUrl = None) -> None:
     """List all keys that were ever granted: whose, by whom, and until when."""
-    load(WORK, "agents list").show_all(terminal, postgres_url)
+    load(WORK, "agents keys").show_all(terminal, postgres_url)

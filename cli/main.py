@@ -10,6 +10,7 @@ import typer
 from headway.cli import (
     agents,
     conform,
+    dead,
     demos,
     doctor,
     documents,
@@ -59,7 +60,7 @@ def build() -> typer.Typer:
     )
     app.callback()(shared_flags)
     for group in (
-        *(servers, demos, submissions, tasks, interventions, logs),
+        *(servers, demos, submissions, tasks, interventions, dead, logs),
         *(documents, sagas, agents, limits, tokens, doctor, drill, conform),
     ):
         group.add_to(app)

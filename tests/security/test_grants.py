@@ -175,7 +175,7 @@ async def test_on_a_server_of_ones_own_the_command_tells_what_to_configure(
     again = await run("grant", "shop", "--creds", "shop.creds")
     assert (again.code, again.out) == (2, "")
     assert "shop.creds exists; take another name for the credentials" in again.err
-    listed = await run("list", "--json")
+    listed = await run("keys", "--json")
     assert [each["public_key"] for each in listed.lines] == [key.public, told["public_key"]]
     revoked = await run("revoke", "shop", "--key", key.public, "--json")
     assert json.loads(revoked.out) == {"agent": "shop", "revoked": [key.public]}

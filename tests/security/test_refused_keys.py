@@ -19,7 +19,7 @@ from headway.agents.runner import serve
 
 REMEDY = (
     "nats: 'Authorization Violation': this key of agent 'shop' is not let in: was it revoked? See "
-    "`headway agents list`, and `headway agents grant shop`, on a machine with the database"
+    "`headway agents keys`, and `headway agents grant shop`, on a machine with the database"
 )
 
 
