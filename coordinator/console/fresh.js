@@ -22,6 +22,7 @@ import { problemView } from "./states.js";
 const POLL_MS = 5_000;
 const AT_MOST_EVERY_MS = 1_000;
 const LIVE_FACTOR = 3;
+const PATIENCE = 6; // times what an answer took, at least between two questions
 
 export function fresh(context, wanted) {
   return new Fresh(context, wanted).start();
@@ -32,7 +33,8 @@ class Fresh {
   #timerAt = Infinity;
   #loading = null;
   #again = false;
-  #lastAt = 0;
+  #lastAt = 0; // when it was asked for last, and how long that took
+  #lastMs = 0;
   #drawn = false;
   #problem = null;
   #backoff = new Backoff();
@@ -48,7 +50,7 @@ class Fresh {
       clearTimeout(this.#timer);
       connection.recovered(this);
     });
-    if (this.feed) follow(this.feed, () => this.#plan(this.#lastAt + AT_MOST_EVERY_MS), this.signal);
+    if (this.feed) follow(this.feed, () => this.#plan(this.#notBefore()), this.signal);
     const shown = () => !document.hidden && this.reload();
     document.addEventListener("visibilitychange", shown, { signal: this.signal });
     this.reload();
@@ -76,6 +78,7 @@ class Fresh {
     this.#lastAt = performance.now();
     try {
       const answer = await this.load(this.signal);
+      this.#lastMs = performance.now() - this.#lastAt;
       if (this.signal.aborted) return;
       this.#backoff.reset();
       this.#show();
@@ -97,6 +100,11 @@ class Fresh {
     if (this.#drawn && problem.passing) connection.failed(this, problem, againMs);
     else this.#replace(problem, againMs);
     if (againMs !== null) this.#plan(performance.now() + againMs);
+  }
+
+  /** What is slow to answer is asked less often. */
+  #notBefore() {
+    return this.#lastAt + Math.max(AT_MOST_EVERY_MS, PATIENCE * this.#lastMs);
   }
 
   /** Load again at `at` (of performance.now), or earlier if that is planned already. */

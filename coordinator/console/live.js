@@ -4,7 +4,7 @@
 // A page may use (most use fresh.js, which does this for them):
 //   follow({ saga, task }, listener, signal)   listener({ kind, task, saga, status, version, at })
 //     for each event until `signal` is aborted; kind "gap": events were missed, so look again
-//   liveness.state        "live", "connecting" or "polling"
+//   liveness.state        "idle" (nobody follows), "live", "connecting" or "polling"
 //   liveness.addEventListener("change", …)
 //
 // "polling": the stream failed again and again; pages ask at intervals while it is tried further.
@@ -19,7 +19,14 @@ const SILENCE_MAX_MS = 40_000; // a sign of life comes every 15 s
 const HIDDEN_FOR_MS = 10_000; // until the stream of a hidden tab is let go
 
 class Liveness extends EventTarget {
-  state = "connecting";
+  state = "idle";
+  #followers = 0;
+
+  joined(number) {
+    this.#followers += number;
+    if (!this.#followers) this.become("idle");
+    else if (this.state === "idle") this.become("connecting");
+  }
 
   become(state) {
     if (state === this.state) return;
@@ -34,6 +41,7 @@ export async function follow(filter, listener, signal) {
   const backoff = new Backoff();
   const position = { last: "" };
   let failures = 0;
+  liveness.joined(1);
   try {
     while (!signal.aborted) {
       await visible(signal);
@@ -52,6 +60,8 @@ export async function follow(filter, listener, signal) {
     }
   } catch (error) {
     if (!signal.aborted) throw error;
+  } finally {
+    liveness.joined(-1);
   }
 }
 

@@ -33,6 +33,7 @@ keepCounting();
 
 function extend(context) {
   shell.arrived(location.pathname);
+  shell.signedIn(true);
   return Object.assign(context, {
     title(text) {
       document.title = `${text} · ${NAME}`;
@@ -51,6 +52,7 @@ function extend(context) {
 
 function askForToken(problem) {
   router.leave();
+  shell.signedIn(false);
   document.title = `Sign in · ${NAME}`;
   shell.main.replaceChildren(signInView(auth.token() ? problem : null));
   shell.main.querySelector("input").focus();

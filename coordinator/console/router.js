@@ -6,7 +6,8 @@
 //   query     URLSearchParams of the address
 //   signal    aborted when the page is left: give it to requests, listeners, timers
 //   title(t)  the window's title, told to screen readers
-//   go(path)  to another page;  amend({ name: value | [values] | null }, { replace })  other query
+//   go(path)  to another page
+//   amend({ name: value | [values] | null }, { replace, state })   another query, kept in the history
 //   onQuery   if the page sets it, a query that changed is told to it; else the page is built anew
 //   signIn()  asks for a token;  keys({…}) shortcuts, see keys.js
 
@@ -37,8 +38,8 @@ export class Router {
     if (shown) this.show({ focus: false });
   }
 
-  go(path, { replace = false } = {}) {
-    history[replace ? "replaceState" : "pushState"]({}, "", path);
+  go(path, { replace = false, state = {} } = {}) {
+    history[replace ? "replaceState" : "pushState"](state, "", path);
     this.#arrive({ again: path === this.#path });
     if (!replace) window.scrollTo(0, 0);
   }

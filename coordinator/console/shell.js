@@ -12,7 +12,7 @@ import { PLACES } from "./routes.js";
 import { themeButton } from "./theme.js";
 import { compact } from "./format.js";
 
-const LIVENESS = { live: "Live", connecting: "Connecting", polling: "Every 5 s" };
+const LIVENESS = { idle: "", live: "Live", connecting: "Connecting", polling: "Every 5 s" };
 
 export class Shell {
   main = h("main", { id: "main", tabindex: "-1" });
@@ -31,7 +31,7 @@ export class Shell {
       title: "Keyboard shortcuts (?)", onclick: () => keys.help(),
     }, "?");
     const out = h("button", {
-      class: "button-quiet", type: "button", "aria-label": "Sign out", title: "Sign out",
+      class: "button-quiet needs-token", type: "button", "aria-label": "Sign out", title: "Sign out",
       onclick: () => auth.forget(),
     }, icon("out"));
     this.tools = h("div", { class: "tools" }, livenessMark(), themeButton(), help, out);
@@ -53,6 +53,11 @@ export class Shell {
       if (here) link.setAttribute("aria-current", path === place ? "page" : "true");
       else link.removeAttribute("aria-current");
     }
+  }
+
+  /** Whether there is a token; without one there is nothing to sign out of, and nothing is live. */
+  signedIn(yes) {
+    document.body.classList.toggle("signed-out", !yes);
   }
 
   /** A number beside a place; 0 hides it. */
@@ -84,17 +89,18 @@ export class Shell {
 }
 
 function brandMark() {
-  const mark = icon("resume");
+  const mark = icon("brand");
   mark.classList.add("brand-mark");
   return mark;
 }
 
 function livenessMark() {
-  const mark = h("span", { class: "liveness", role: "status" });
+  const mark = h("span", { class: "liveness needs-token", role: "status" });
   const show = () => {
     mark.dataset.state = connection.problem ? "lost" : liveness.state;
-    fill(mark, h("span", { class: "liveness-dot" }),
-      connection.problem ? "Not current" : LIVENESS[liveness.state]);
+    const word = connection.problem ? "Not current" : LIVENESS[liveness.state];
+    fill(mark, word && [h("span", { class: "liveness-dot" }), h("span", { class: "liveness-word" }, word)]);
+    mark.title = word;
   };
   liveness.addEventListener("change", show);
   connection.addEventListener("change", show);
