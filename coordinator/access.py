@@ -39,7 +39,8 @@ class Access:
     def guarded(self, offer: Offer) -> Offer:
         """The same operations, each for those only who may ask for it."""
         people = {
-            name: Guarded(name, serve, self._owner_of) for name, serve in offer.people.items()
+            name: Guarded(name, NEEDS.get(name, UNDECIDED), serve, self._owner_of)
+            for name, serve in offer.people.items()
         }
         return Offer(people, offer.agents)
 
@@ -47,10 +48,10 @@ class Access:
 class Guarded(Typed[Any, Any]):
     """An operation for those only whose role is enough; `submit` is held to its own tasks."""
 
-    def __init__(self, operation: str, inner: Serve, owner_of: OwnerOf) -> None:
+    def __init__(self, operation: str, need: Need, inner: Serve, owner_of: OwnerOf) -> None:
         super().__init__(inner.request, inner.reply, inner.run)
         self._operation = operation
-        self._need = NEEDS.get(operation, UNDECIDED)
+        self._need = need
         self._owner_of = owner_of
 
     def check(self, caller: Caller) -> None:

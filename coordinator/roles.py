@@ -38,6 +38,8 @@ class Need:
         return repr(self.role)
 
 
+FEED = Need(VIEW, "task")  # on HTTP only: on NATS it is a subject
+
 NEEDS: Mapping[str, Need] = {
     "health": Need(""),
     "submit": Need(SUBMIT),
@@ -46,7 +48,6 @@ NEEDS: Mapping[str, Need] = {
     "list": Need(VIEW, "owner"),
     "history": Need(VIEW, "task"),
     "timeline": Need(VIEW, "task"),
-    "feed": Need(VIEW, "task"),
     "journal.read": Need(VIEW, "task"),
     "parked": Need(VIEW, "owner"),
     "audit": Need(VIEW, "task"),
