@@ -92,12 +92,12 @@ class RollCall:
         if not self._wire.connected:
             return question
         self._questions[number] = question
-        lines = ["NATS/1.0", f"Nats-Trace-Dest: {subjects.traces_for(self._asker)}.{number}"]
-        if not answers:
-            lines.append("Nats-Trace-Only: true")
-        headers = "\r\n".join([*lines, "", ""]).encode()
+        dest = f"{subjects.traces_for(self._asker)}.{number}"
+        lines = ["NATS/1.0", f"Nats-Trace-Dest: {dest}", "Nats-Trace-Only: true", "", ""]
         try:
-            self._wire.publish(roll, b"", reply, headers=headers)
+            self._wire.publish(roll, b"", headers="\r\n".join(lines).encode())
+            if answers:  # without headers, which some clients would copy into their answers
+                self._wire.publish(roll, b"", reply)
             async with asyncio.timeout(within_s):
                 await question.done
         except (TimeoutError, ConnectionError):
