@@ -6,6 +6,7 @@
 //   compact(12345)       "12.3k", for charts and badges
 //   clock(iso), moment(iso)   local time: "14:03:22", "30 Nov 14:03:22"
 //   age(iso)             an element that says how long ago that was, and goes on saying so
+//   elapsed(iso)         the same without "ago": for what is still going on
 //   when(iso)            an element with the moment; its title is the full time in UTC
 //   idText(uuid)         an element with an id, shortened by the style sheet where space is short
 
@@ -64,6 +65,10 @@ export function age(iso) {
   return h("time", { datetime: iso, title: utc(iso), class: "age", "data-age": "" }, ageText(iso));
 }
 
+export function elapsed(iso) {
+  return h("time", { datetime: iso, title: utc(iso), "data-age": "length" }, lengthText(iso));
+}
+
 export function idText(id) {
   const [head, middle, tail] = [id.slice(0, 8), id.slice(8, 24), id.slice(24)];
   return h("span", { class: "id", title: id },
@@ -74,7 +79,7 @@ export function idText(id) {
 export function tick() {
   setInterval(() => {
     for (const element of document.querySelectorAll("time[data-age]")) {
-      const text = ageText(element.dateTime);
+      const text = (element.dataset.age ? lengthText : ageText)(element.dateTime);
       if (element.textContent !== text) element.textContent = text;
     }
   }, TICK_MS);
@@ -82,11 +87,18 @@ export function tick() {
 
 function ageText(iso) {
   const ms = Math.max(0, Date.now() - Date.parse(iso));
-  if (ms < 2 * SECOND) return "now";
-  if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s ago`;
-  if (ms < HOUR) return `${Math.floor(ms / MINUTE)} m ago`;
-  if (ms < DAY) return `${Math.floor(ms / HOUR)} h ago`;
-  return `${Math.floor(ms / DAY)} d ago`;
+  return ms < 2 * SECOND ? "now" : `${inOneUnit(ms)} ago`;
+}
+
+function lengthText(iso) {
+  return inOneUnit(Math.max(0, Date.now() - Date.parse(iso)));
+}
+
+function inOneUnit(ms) {
+  if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s`;
+  if (ms < HOUR) return `${Math.floor(ms / MINUTE)} m`;
+  if (ms < DAY) return `${Math.floor(ms / HOUR)} h`;
+  return `${Math.floor(ms / DAY)} d`;
 }
 
 function pair(length, large, largeUnit, small, smallUnit) {
