@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from headway.agents.errors import Unavailable
 from headway.cli.failures import BadInput
-from headway.coordinator.connections import FILE_NAME, running_connections
+from headway.coordinator.connections import FILE_NAME, Connections, running_connections
 
 DEFAULT_DATA = Path(".headway")
 
@@ -82,9 +82,11 @@ def _without_secret(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-def _of_running_up(data: Path, who: Who) -> Addresses:
+def running_up(data: Path) -> Connections | None:
+    """How to reach the `headway up` that runs on `data`; None if none does. Unavailable if that
+    cannot be told."""
     try:
-        running = running_connections(data)
+        return running_connections(data)
     except PermissionError:
         raise Unavailable(
             f"the `headway up` in {data} is another user's: run as that user, "
@@ -94,6 +96,10 @@ def _of_running_up(data: Path, who: Who) -> Addresses:
         raise Unavailable(
             f"{data / FILE_NAME} is damaged: stop `headway up` and start it again"
         ) from None
+
+
+def _of_running_up(data: Path, who: Who) -> Addresses:
+    running = running_up(data)
     if running is None:
         raise Unavailable(
             f"no `headway up` runs in {data}, and no address was given: "

@@ -17,6 +17,7 @@ from headway.cli.terminal import PostgresUrl, Terminal, command, payload_keys
 
 PANEL = "Run"
 CREDS = "HEADWAY_CREDS"
+HTTP = "HEADWAY_HTTP"
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 COORDINATORS_MAX = 16
 
@@ -36,14 +37,25 @@ def up(
     reset: Annotated[
         bool, typer.Option("--reset", help="First delete everything in the data directory.")
     ] = False,
+    http: Annotated[
+        str,
+        typer.Option(
+            help=f"Where to serve HTTP and the console; else {HTTP}, else a port of its own on "
+            "127.0.0.1, from 7480 on.",
+            metavar="HOST:PORT",
+        ),
+    ] = "",
 ) -> None:
     """Run NATS, PostgreSQL and a coordinator here, until Ctrl-C.
 
-    Their data are kept in ./.headway, or where --data says. Commands in the same folder find them.
+    Their data are kept in ./.headway, or where --data says. Commands in the same folder find them;
+    `headway console` opens the console.
     """
     _log_to_standard_error()
     data = data_directory(terminal.given.data, os.environ)
-    load("headway.cli.hosting", "up").up(terminal, data, coordinators, reset)
+    load("headway.cli.hosting", "up").up(
+        terminal, data, coordinators, reset, http or os.environ.get(HTTP, "")
+    )
 
 
 def coordinator(
@@ -52,6 +64,8 @@ def coordinator(
 ) -> None:
     """Run a coordinator against existing servers, until SIGTERM. Run as many as you like.
 
+    HEADWAY_HTTP=HOST:PORT: serve the HTTP API and the console there, for this machine or a proxy
+    that does TLS; or with HEADWAY_HTTP_CERT and HEADWAY_HTTP_KEY (PEM files) on TLS.
     HEADWAY_REPLICAS: copies of each stream, 3 or 5 on a NATS cluster (else 1).
     HEADWAY_REQUIRE_TOKENS=1: people need a token even while none has been made.
     """

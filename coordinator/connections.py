@@ -19,7 +19,8 @@ class Connections:
     """URLs with user and password, and the process that keeps the servers running.
 
     NATS has one for people and programs, one for agents without credentials of their own, and one
-    for coordinators: each may do what is said in `permissions`.
+    for coordinators: each may do what is said in `permissions`. `http_url` is the HTTP face's, and
+    `console_token` lets its console in.
     """
 
     nats_url: str
@@ -27,6 +28,8 @@ class Connections:
     pid: int
     agents_nats_url: str
     coordinators_nats_url: str
+    http_url: str
+    console_token: str
 
 
 def running_connections(data: Path) -> Connections | None:

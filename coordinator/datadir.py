@@ -2,9 +2,9 @@
 
     headway.json      marks it as ours; nothing is ever deleted from a directory without it
     lock              held by the one process that uses the directory; contains its pid
-    secrets.json      passwords, made once; only the owner may read them
+    secrets.json      passwords and the console's token, made once; only the owner may read them
     grants.json       public keys of agents that have credentials of their own
-    ports.json        ports on loopback, chosen once, so that clients find a restarted server
+    ports.json        ports, chosen once, so that clients find a restarted server
     connections.json  there while everything runs: URLs for clients
     nats/ postgres/   each server's own
     logs/             what the servers and coordinators say
@@ -21,6 +21,7 @@ import os
 import pwd
 import secrets
 import shutil
+import socket
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from typing import Any
 from headway.agents.errors import HeadwayError
 from headway.coordinator.connections import FILE_NAME as CONNECTIONS
 from headway.coordinator.connections import Connections
+from headway.coordinator.http_socket import listen, listen_near
 from headway.coordinator.logfile import LogFile
 from headway.coordinator.ports import free_port, is_free
 
@@ -40,6 +42,12 @@ GRANTS = "grants.json"
 DISCARDED = "discarded"
 CONTENTS = (SECRETS, PORTS, GRANTS, CONNECTIONS, "nats", "postgres", "postgres-unfinished", "logs")
 SECRET_BYTES = 24
+LOOPBACK = "127.0.0.1"
+FIRST_HTTP_PORT = 7_480
+MOVED = (
+    "something else has taken port %d: %s is at %d from now on, and whoever was given the old URL "
+    "needs the new one"
+)
 
 _log = logging.getLogger("headway.coordinator.datadir")
 
@@ -54,6 +62,7 @@ class Secrets:
     postgres_password: str
     agents_password: str
     coordinators_password: str
+    console_token: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,7 @@ class DataDirectory:
         """The passwords of this directory's servers, made when first asked for."""
         stored = self._read(SECRETS)
         made = {each.name: secrets.token_hex(SECRET_BYTES) for each in fields(Secrets)}
+        made["console_token"] = f"hw_console_{made['console_token']}"
         if stored.keys() != made.keys():
             stored = {**made, **stored}
             self._write(SECRETS, stored)
@@ -121,9 +131,27 @@ class DataDirectory:
         for field in fields(Ports):
             taken = frozenset(chosen.values())
             chosen[field.name] = _port(field.name, stored.get(field.name), taken)
-        if chosen != stored:
-            self._write(PORTS, chosen)
+        if stored | chosen != stored:
+            self._write(PORTS, stored | chosen)
         return Ports(**chosen)
+
+    def listen(self, address: str) -> socket.socket:
+        """A socket for HTTP, at `host:port` or, if that is "", at this directory's own port on
+        loopback, which is the first free one from FIRST_HTTP_PORT on.
+
+        CannotListen if it cannot be there.
+        """
+        if address:
+            return listen(address)
+        stored = self._read(PORTS)
+        kept = stored.get("http", FIRST_HTTP_PORT)
+        listening = listen_near(LOOPBACK, kept)
+        port = listening.getsockname()[1]
+        if port != stored.get("http"):
+            if "http" in stored:
+                _log.warning(MOVED, kept, "HTTP", port)
+            self._write(PORTS, stored | {"http": port})
+        return listening
 
     def publish(self, running: Connections) -> None:
         """Tell clients on this machine how to reach the servers."""
@@ -236,9 +264,5 @@ def _port(server: str, kept: int | None, taken: frozenset[int]) -> int:
         return kept
     new = free_port(taken)
     if kept is not None:
-        _log.warning(
-            "something else has taken port %d: %s is at %d from now on, and whoever was given the "
-            "old URL needs the new one",
-            *(kept, server, new),
-        )
+        _log.warning(MOVED, kept, server, new)
     return new

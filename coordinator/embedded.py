@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ from headway.coordinator.connections import Connections
 from headway.coordinator.coordinator_child import COMMAND, CoordinatorChild
 from headway.coordinator.datadir import DataDirectory, existing_data_directory
 from headway.coordinator.doorkeeper import Doorkeeper, admitted
+from headway.coordinator.http_socket import url_of
 from headway.coordinator.leftovers import end_leftovers
 from headway.coordinator.nats_server import NatsServer
 from headway.coordinator.permissions import ANY_AGENT, User, of_agent, of_people
@@ -47,11 +49,15 @@ class Embedded:
         *,
         coordinators: int = 1,
         coordinator_command: Sequence[str] = COMMAND,
+        http: str = "",
     ) -> None:
+        """`http`: host:port to serve HTTP at; else a free port on loopback, kept from then on."""
         self.processes: dict[str, Supervised] = {}
         self._path = data
         self._coordinators = coordinators
         self._command = tuple(coordinator_command)
+        self._http = http
+        self._listening: socket.socket | None = None
         self._data: DataDirectory | None = None
         self._connections: Connections | None = None
         self._doorkeeping: asyncio.Task[None] | None = None
@@ -83,15 +89,24 @@ class Embedded:
     async def start(self) -> Connections:
         """Start everything and return when all of it is ready; from the main thread only.
 
-        Raises DataDirectoryError or ServerError, with nothing left running.
+        Raises DataDirectoryError, CannotListen or ServerError, with nothing left running.
         """
         self._data = DataDirectory(self._path)
         try:
             await _end_leftovers(self._data)
             users = _users(self._data)
             postgres, nats = _servers(self._data, users)
+            self._listening = listening = self._data.listen(self._http)
             coordinators, people, agents = map(nats.url_of, users)
-            self._connections = Connections(people, postgres.url, os.getpid(), agents, coordinators)
+            self._connections = Connections(
+                people,
+                postgres.url,
+                os.getpid(),
+                agents,
+                coordinators,
+                url_of(listening, tls=bool(os.environ.get("HEADWAY_HTTP_CERT"))),
+                self._data.secrets().console_token,
+            )
             servers: list[Server] = [postgres, nats, *self._coordinator_children(self._data)]
             for server in servers:
                 supervised = self.processes[server.name] = Supervised(server)
@@ -116,6 +131,9 @@ class Embedded:
             await supervised.stop()
         self.processes.clear()
         self._connections = None
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
         if self._data is not None:
             self._data.release()
             self._data = None
@@ -141,6 +159,8 @@ class Embedded:
                 command=self._command,
                 nats_url=self.coordinators_nats_url,
                 postgres_url=self.postgres_url,
+                listening=self._listening,
+                console_token=self.connections.console_token,
             )
             for name in names
         ]

@@ -7,6 +7,7 @@ import socket
 from headway.agents.errors import HeadwayError
 
 BACKLOG = 1_024
+PORTS_TRIED = 100
 
 
 class CannotListen(HeadwayError):
@@ -27,6 +28,17 @@ def listen(address: str) -> socket.socket:
         return socket.create_server(place, family=family, backlog=BACKLOG)
     except (OSError, ValueError, OverflowError) as error:
         raise CannotListen(f"cannot serve HTTP at {address!r}: {error}") from error
+
+
+def listen_near(host: str, port: int) -> socket.socket:
+    """As `listen`, at the first free port from `port` on."""
+    for each in range(port, port + PORTS_TRIED):
+        try:
+            return listen(f"{host}:{each}")
+        except CannotListen as error:
+            if not isinstance(error.__cause__, OSError) or each == port + PORTS_TRIED - 1:
+                raise
+    raise AssertionError("ports are tried")
 
 
 def url_of(listening: socket.socket, *, tls: bool = False) -> str:

@@ -44,7 +44,8 @@ class ServerError(HeadwayError):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start, as whom, and which signals end it; secrets go in by `stdin` or `env`."""
+    """What to start, as whom, and which signals end it; secrets go in by `stdin` or `env`. It
+    inherits the descriptors `pass_fds` under their numbers."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -53,6 +54,7 @@ class Launch:
     run_as: ServerUser | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     orphan_signal: signal.Signals = signal.SIGKILL
+    pass_fds: tuple[int, ...] = ()
 
 
 class Process:
@@ -122,6 +124,7 @@ def start_process(launch: Launch, log: LogFile) -> Process:
                 extra_groups=[] if user else None,
                 umask=0o077,
                 start_new_session=True,
+                pass_fds=launch.pass_fds,
                 preexec_fn=_die_with_parent(launch.orphan_signal),  # noqa: PLW1509 - see above
             )
         except OSError as error:
