@@ -5,6 +5,7 @@
 //     steps as diagram.update takes them, with the policies of the definition if there are
 //     choose: (step) => …, if a step leads somewhere
 
+import { facts } from "./controls.js";
 import { h } from "./dom.js";
 import { statusMark } from "./status.js";
 import { policyWords } from "./step_words.js";
@@ -18,10 +19,10 @@ export function stepList(steps, { statuses = null, choose = null } = {}) {
       statuses && statusMark(statuses[step.name] ?? "waiting"),
       step.pivot && h("span", { class: "tag" }, "point of no return"),
       step.read_only && h("span", { class: "tag" }, "changes nothing")),
-    h("dl", { class: "facts" }, facts(step).map(([term, text]) => [h("dt", {}, term), h("dd", {}, text)])))));
+    facts(told(step)))));
 }
 
-function facts(step) {
+function told(step) {
   return [
     ["Does", step.action ? h("code", {}, step.action) : kindWords(step)],
     ["After", step.after.length ? step.after.join(", ") : "the start"],
@@ -29,7 +30,7 @@ function facts(step) {
     ["Undone by", step.compensation && h("code", {}, step.compensation)],
     ["Handed off by", step.handed_off_by],
     ...policyWords(step),
-  ].filter(([, text]) => text);
+  ];
 }
 
 function kindWords(step) {
