@@ -86,9 +86,7 @@ class Table {
     if (known?.text === text) return known;
     const place = known && placeOfFocus(known.element);
     const found = known ?? this.#made(row, key);
-    const cells = this.columns.map(({ label, cell, class: kind }) => h("td", {
-      class: kind, role: "cell", "data-label": label || null,
-    }, cell(row)));
+    const cells = this.columns.map((column) => cellOf(column, row));
     fill(found.element, found.box && h("td", { class: "box", role: "cell" }, found.box), cells);
     found.element.className = this.marks(row);
     found.text = text;
@@ -140,6 +138,12 @@ function arrange(body, wanted) {
   wanted.forEach((element, n) => {
     if (body.children[n] !== element) body.insertBefore(element, body.children[n] ?? null);
   });
+}
+
+function cellOf({ label, cell, class: kind = "" }, row) {
+  const element = h("td", { class: kind, role: "cell", "data-label": label || null }, cell(row));
+  if (!element.textContent) element.classList.add("is-empty"); // no line of a card for it
+  return element;
 }
 
 function focusables(element) {

@@ -16,7 +16,7 @@ import { filterForm } from "../task_filter_form.js";
 const PAGE = 50;
 
 const COLUMNS = [
-  { label: "Status", class: "narrow", cell: (row) => statusMark(row.status) },
+  { label: "Status", class: "status-column", cell: (row) => statusMark(row.status) },
   {
     label: "Task", class: "narrow",
     cell: (row) => h("a", { class: "row-link", href: `/tasks/${row.task}` }, idText(row.task)),
@@ -26,7 +26,7 @@ const COLUMNS = [
     cell: (row) => h("span", {}, row.saga, " ", h("span", { class: "muted" }, `v${row.saga_version}`)),
   },
   { label: "Reason", class: "wide muted", cell: (row) => h("span", { title: row.reason }, row.reason || "") },
-  { label: "Owner", class: "quiet", cell: (row) => row.owner || "–" },
+  { label: "Owner", class: "quiet", cell: (row) => row.owner },
   { label: "Created", class: "quiet", cell: (row) => when(row.created_at) },
   { label: "Took", class: "quiet number", cell: took },
 ];
