@@ -13,7 +13,7 @@ from pathlib import Path
 import headway.coordinator.console
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 FOLDER = Path(headway.coordinator.console.__path__[0])
@@ -40,16 +40,23 @@ class _File:
 class ConsoleFiles:
     """Read when they are first asked for, and again when they have changed."""
 
-    def __init__(self, folder: Path = FOLDER) -> None:
+    def __init__(self, trace_link: str = "", folder: Path = FOLDER) -> None:
+        """`trace_link`: where a tracing system shows a trace, with {trace} for its id."""
+        self._trace_link = trace_link
         self._folder = folder
         self._known: dict[str, _File] = {}
 
     def routes(self) -> list[Route]:
         pages = ["/", *(f"/{page}{rest}" for page in PAGES for rest in ("", "/{rest:path}"))]
         return [
+            Route("/console/settings.json", self._settings),
             Route("/console/{name:path}", self._file),
             *(Route(page, self._page) for page in pages),
         ]
+
+    async def _settings(self, _request: Request) -> Response:
+        """What the console is told by this installation; nothing that is a secret."""
+        return JSONResponse({"trace_link": self._trace_link}, headers={"Cache-Control": "no-cache"})
 
     async def _page(self, request: Request) -> Response:
         return self._response(request, "index.html")

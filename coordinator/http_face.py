@@ -41,7 +41,8 @@ class HttpFace:
         self.access = HttpAccess(tokens, settings.console_token.get_secret_value())
         self._places = Places()
         self._probes = Probes(STARTING)
-        self._always = [*self._probes.routes(), *ConsoleFiles().routes()]
+        files = ConsoleFiles(settings.trace_link)
+        self._always = [*self._probes.routes(), *files.routes()]
         self._app: ASGIApp = application(
             [*self._always, Route(f"{PREFIX}{{rest:path}}", _starting, methods=["GET", "POST"])]
         )

@@ -29,4 +29,9 @@ class Settings(BaseSettings):
     console_token: SecretStr = Field(
         default=SecretStr(""), description="good on HTTP only, with role operate"
     )
+    trace_link: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s]*\{trace\}[^\s]*)?$",
+        description="where the console finds a trace: an http(s) address with {trace} for its id",
+    )
     replicas: int = Field(default=1, ge=1, le=5, description="copies of each stream: 1, 3 or 5")
