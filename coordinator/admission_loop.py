@@ -23,7 +23,7 @@ from headway.agents.subjects import paced_subject
 from headway.coordinator.admission_limits import REFRESH_S, Declared
 from headway.coordinator.admission_turns import use_of
 from headway.coordinator.admissions import Admissions, Transport, columns
-from headway.coordinator.commands import Outgoing, command_of
+from headway.coordinator.commands import Outgoing, command
 from headway.coordinator.limits import agent_place
 from headway.coordinator.pacing import Candidate, Room, admitted, agents_with_room, in_line
 from headway.coordinator.records import Loaded
@@ -223,9 +223,9 @@ def _command(loaded: Loaded | None, each: Candidate) -> Outgoing | None:
     wanted = Dispatch(each.step, Phase(each.phase), each.attempt, each.epoch)
     if loaded is None or wanted not in outstanding(loaded.definition, loaded.task):
         return None
-    command = command_of(loaded, wanted)
-    command.attributes["paced"] = True
-    return command
+    found = command(loaded, wanted)
+    found.attributes["paced"] = True
+    return found
 
 
 def _goes_on(loaded: Loaded | None, row: asyncpg.Record) -> bool:

@@ -10,11 +10,11 @@ import orjson
 from headway.agents import messages, subjects
 from headway.agents.codec import is_sealed_body
 from headway.agents.errors import InvalidInput
+from headway.agents.tracing import attempt_span, traceparent
 from headway.agents.views import PRIORITY
 from headway.coordinator.errors import Refusal
 from headway.coordinator.records import NO_ATTRIBUTES, Loaded
 from headway.sagas.actions import Dispatch
-from headway.sagas.definition import Definition
 from headway.sagas.step import Step
 from headway.sagas.task import Phase, Task
 
@@ -69,54 +69,31 @@ class Sought(NamedTuple):
         return found is None or found[0] <= self.attempt
 
 
-def command(
-    task_id: UUID,
-    definition: Definition,
-    task: Task,
-    task_input: bytes,
-    dispatch: Dispatch,
-    goal: str = "",
-    priority: int = PRIORITY,
-    tags: Mapping[str, str] = NO_ATTRIBUTES,
-) -> Outgoing:
-    """The command that asks an agent to carry out `dispatch`; `tags` are the task's attributes."""
-    step = definition.steps[dispatch.step]
-    text, phase = str(task_id), dispatch.phase
+def command(loaded: Loaded, dispatch: Dispatch) -> Outgoing:
+    """The command that asks an agent to carry out `dispatch`, of a task as it is now."""
+    step, phase = loaded.definition.steps[dispatch.step], dispatch.phase
+    text = str(loaded.id)
+    span = attempt_span(loaded.id, step.name, phase, dispatch.attempt)
     attributes: dict[str, Any] = {
         "specversion": messages.SPEC_VERSION,
         "id": f"{text}/{step.name}/{phase}/{dispatch.attempt}/{dispatch.epoch}",
         "source": "/headway/coordinator",
         "type": messages.EXECUTE if phase is Phase.ACTION else messages.COMPENSATE,
         "task": text,
-        "saga": definition.name,
+        "saga": loaded.definition.name,
         "step": step.name,
         "phase": phase,
         "attempt": dispatch.attempt,
         "epoch": dispatch.epoch,
-        "traceparent": _traceparent(text),
+        "traceparent": traceparent(loaded.id, span, sampled=loaded.trace.sampled is not False),
         **_limits(step),
     }
     return Outgoing(
-        task_id,
-        subject_of(task_id, step, dispatch.phase),
+        loaded.id,
+        subject_of(loaded.id, step, phase),
         dispatch.attempt == 1 and dispatch.epoch == 0,
         attributes,
-        _data(definition, task, task_input, dispatch, goal),
-        priority,
-        tags,
-    )
-
-
-def command_of(loaded: Loaded, dispatch: Dispatch) -> Outgoing:
-    """As `command`, of a task as it was read."""
-    goal = loaded.manifest.goal if loaded.manifest else ""
-    return command(
-        loaded.id,
-        loaded.definition,
-        loaded.task,
-        loaded.input,
-        dispatch,
-        goal,
+        _data(loaded, dispatch),
         loaded.priority,
         loaded.attributes,
     )
@@ -187,12 +164,6 @@ def not_for(agent: str, step: str, phase: str, meant_for: str) -> Refusal:
     )
 
 
-def _traceparent(task: str) -> str:
-    """The task is the trace; its root span is the id's random half."""
-    digits = task.replace("-", "")
-    return f"00-{digits}-{digits[16:]}-01"
-
-
 def _limits(step: Step) -> dict[str, Any]:
     limits = step.timeouts
     found: dict[str, Any] = {}
@@ -205,9 +176,8 @@ def _limits(step: Step) -> dict[str, Any]:
     return found
 
 
-def _data(
-    definition: Definition, task: Task, task_input: bytes, dispatch: Dispatch, goal: str
-) -> bytes:
+def _data(loaded: Loaded, dispatch: Dispatch) -> bytes:
+    definition, task = loaded.definition, loaded.task
     results = {
         name: task.steps[name].result
         for name in definition.ancestors[dispatch.step]
@@ -215,13 +185,13 @@ def _data(
     }
     own = definition.steps[dispatch.step].input
     data: dict[str, Any] = {
-        "input": orjson.Fragment(task_input) if own is None else own,
+        "input": orjson.Fragment(loaded.input) if own is None else own,
         "results": results,
     }
-    if is_sealed_body(task_input):
+    if is_sealed_body(loaded.input):
         data["sealed"] = True
-    if goal:
-        data["goal"] = goal
+    if loaded.manifest is not None and loaded.manifest.goal:
+        data["goal"] = loaded.manifest.goal
     if task.beside.rejection:
         data["rejection"] = task.beside.rejection
     if dispatch.phase is Phase.COMPENSATION:

@@ -246,28 +246,16 @@ class Engine:
         withdrawn: dict[Sought, tuple[Decision, str]] = {}
         commands: list[Outgoing] = []
         for decision in committed.decisions:
-            task, definition = decision.task, decision.definition
+            after = decision.after if decision.actions else None
             for action in decision.actions:
-                assert definition is not None
-                assert task is not None
-                step = definition.steps[action.step]
+                assert after is not None
+                step = after.definition.steps[action.step]
                 match action:
                     case Dispatch():
-                        if _still_wanted(task, action):
-                            commands.append(
-                                command(
-                                    decision.id,
-                                    definition,
-                                    task,
-                                    decision.input,
-                                    action,
-                                    decision.manifest.goal if decision.manifest else "",
-                                    decision.priority,
-                                    decision.attributes,
-                                )
-                            )
+                        if _still_wanted(after.task, action):
+                            commands.append(command(after, action))
                     case Withdraw():
-                        unwanted = withdrawn_of(decision.id, step, task, action.phase)
+                        unwanted = withdrawn_of(decision.id, step, after.task, action.phase)
                         withdrawn[unwanted] = decision, step.name
                     case Stop():
                         self._transport.stop(step.agent, decision.id, action)

@@ -13,11 +13,12 @@ from typing import Literal
 from uuid import UUID
 
 import orjson
+from headway.agents.tracing import attempt_span, traceparent
 from headway.coordinator import submissions
 from headway.coordinator.decisions import Decision
 from headway.coordinator.errors import StoreUnavailable
 from headway.coordinator.intake import Answer
-from headway.coordinator.records import Loaded, NewTask, Parent
+from headway.coordinator.records import Loaded, NewTask, Parent, Trace
 from headway.sagas import inputs as i
 from headway.sagas.actions import Dispatch, StartChild, UndoChild
 from headway.sagas.checks import output_of
@@ -118,7 +119,14 @@ def child_of(parent: Decision, action: StartChild | UndoChild) -> NewTask:
         attributes=dict(parent.attributes),
         owner=parent.owner,
         priority=parent.priority,
+        trace=Trace(parent.trace.sampled, _within(parent.id, action)),
     )
+
+
+def _within(parent: UUID, action: StartChild | UndoChild) -> str:
+    """The traceparent of the attempt that a child is."""
+    span = attempt_span(parent, action.step, Phase.ACTION, action.attempt)
+    return traceparent(parent, span)
 
 
 def _is_too_deep(child: NewTask) -> bool:

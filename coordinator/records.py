@@ -28,6 +28,17 @@ class Parent(NamedTuple):
     depth: int = 1
 
 
+class Trace(NamedTuple):
+    """How a task is traced. `origin` is the traceparent of who submitted it. Whether its spans are
+    `sampled` is decided once, when it comes in; None if nobody did."""
+
+    sampled: bool | None = None
+    origin: str = ""
+
+
+UNTRACED = Trace()
+
+
 class Loaded(NamedTuple):
     """A task as it was read: its state and what never changes about it. `definition` is the one
     that its plan gives."""
@@ -45,6 +56,7 @@ class Loaded(NamedTuple):
     parent: Parent | None = None
     owner: str = ""  # the name of the token that it was submitted with
     priority: int = PRIORITY
+    trace: Trace = UNTRACED
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,7 @@ class NewTask:
     parent: Parent | None = None
     owner: str = ""  # the name of the token that it was submitted with
     priority: int = PRIORITY
+    trace: Trace = UNTRACED
 
 
 class Change(NamedTuple):
@@ -76,3 +89,4 @@ class Change(NamedTuple):
     events: tuple[Event, ...]
     saga_version: int  # that it runs from here on
     new: NewTask | None = None
+    spans_after: int | None = None  # the version after which its spans are to be sent, if they are

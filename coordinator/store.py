@@ -15,7 +15,7 @@ import asyncpg
 import orjson
 from headway.agents.manifest import Manifest
 from headway.coordinator.database import Database
-from headway.coordinator.records import Change, Loaded, Parent
+from headway.coordinator.records import UNTRACED, Change, Loaded, Parent, Trace
 from headway.coordinator.registry import Registry
 from headway.sagas import codec
 from headway.sagas.plan import planned
@@ -119,6 +119,7 @@ class Store:
             _parent(row["parent"]) if row["parent"] else None,
             row["owner"],
             row["priority"],
+            _trace(row["trace"]) if row["trace"] else UNTRACED,
         )
 
 
@@ -127,8 +128,20 @@ def _parent(stored: bytes) -> Parent:
     return Parent(UUID(task), *rest)
 
 
-def _arrays(changes: Sequence[Change]) -> list[list[Any]]:
-    """The columns of `commit_batch`, in the order of its parameters."""
+def _trace(stored: str) -> Trace:
+    sampled, _, origin = stored.partition(" ")
+    return Trace(None if sampled == "-" else sampled == "1", origin)
+
+
+def _stored_trace(trace: Trace) -> str:
+    if trace == UNTRACED:
+        return ""
+    sampled = "-" if trace.sampled is None else "1" if trace.sampled else "0"
+    return f"{sampled} {trace.origin}" if trace.origin else sampled
+
+
+def _arrays(changes: Sequence[Change]) -> list[Any]:
+    """What `commit_batch` is given, in the order of its parameters: columns, and a time."""
     changed = [_changed(change) for change in changes if change.new is None]
     new = [_new(change) for change in changes if change.new is not None]
     history = [
@@ -142,7 +155,18 @@ def _arrays(changes: Sequence[Change]) -> list[list[Any]]:
         for change in changes
         for place, event in enumerate(change.events, 1)
     ]
-    return [*_columns(changed, 9), *_columns(new, 17), *_columns(history, 5)]
+    owed = [
+        (change.id, change.task.version, change.spans_after)
+        for change in changes
+        if change.spans_after is not None
+    ]
+    return [
+        *_columns(changed, 9),
+        *_columns(new, 18),
+        *_columns(history, 5),
+        *_columns(owed, 3),
+        max((change.at for change in changes), default=0),
+    ]
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
@@ -185,4 +209,5 @@ def _new(change: Change) -> tuple[Any, ...]:
         change.waits,
         new.owner,
         new.priority,
+        _stored_trace(new.trace),
     )

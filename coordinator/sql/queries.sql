@@ -4,7 +4,7 @@
 -- name: load_tasks
 -- The state of these tasks, fresh.
 SELECT id, saga, saga_version, status, version, state, input, input_digest, created_at, updated_at,
-       due_at, attributes, manifest, parent, owner, priority
+       due_at, attributes, manifest, parent, owner, priority, trace
 FROM headway.tasks
 WHERE id = ANY($1::uuid[]);
 
@@ -27,9 +27,10 @@ JOIN unnest($1::text[], $2::integer[]) AS wanted (name, version)
 -- name: commit_batch
 -- Change tasks whose version is still the one that was read, insert new ones, append history.
 -- $1-$9 changed tasks: id, version read, new version, status, state, due (ms or null), at (ms),
--- whether it waits for a person, saga version; $10-$26 new tasks: id, saga, saga version, version,
+-- whether it waits for a person, saga version; $10-$27 new tasks: id, saga, saga version, version,
 -- status, state, due, at, input, input digest, attributes, whether the saga's version must be the
--- newest, manifest, parent, waits, owner, priority; $27-$31 history: task, version, type, at, data
+-- newest, manifest, parent, waits, owner, priority, trace; $28-$32 history: task, version, type, at,
+-- data; $33-$36 spans that are owed: task, its version, the version after which, and since when (ms)
 -- Rows are locked in id order, so that two batches cannot deadlock. Answers how many tasks went
 -- through and, if some did not, which ones did.
 WITH locked AS (
@@ -61,19 +62,20 @@ inserted AS (
     INSERT INTO headway.tasks (
         id, saga, saga_version, version, status, state, due_at, created_at, updated_at,
         input, input_digest, attributes, manifest, parent, waits, owner,
-        priority
+        priority, trace
     )
     SELECT n.id, n.saga, n.saga_version, n.version, n.status, n.state,
            to_timestamp(n.due / 1000.0), to_timestamp(n.at / 1000.0), to_timestamp(n.at / 1000.0),
            n.input, n.input_digest, n.attributes, n.manifest, n.parent, n.waits, n.owner,
-           n.priority
+           n.priority, n.trace
     FROM unnest(
         $10::uuid[], $11::text[], $12::integer[], $13::integer[], $14::text[], $15::json[],
         $16::bigint[], $17::bigint[], $18::json[], $19::bytea[], $20::jsonb[], $21::boolean[],
-        $22::json[], $23::json[], $24::boolean[], $25::text[], $26::smallint[]
+        $22::json[], $23::json[], $24::boolean[], $25::text[], $26::smallint[],
+        $27::text[]
     ) AS n (
         id, saga, saga_version, version, status, state, due, at, input, input_digest, attributes,
-        newest, manifest, parent, waits, owner, priority
+        newest, manifest, parent, waits, owner, priority, trace
     )
     WHERE NOT n.newest OR NOT EXISTS (
         SELECT FROM headway.sagas AS s WHERE s.name = n.saga AND s.version > n.saga_version
@@ -92,9 +94,20 @@ committed AS (
 appended AS (
     INSERT INTO headway.task_events (task_id, version, type, at, data)
     SELECT h.task_id, h.version, h.type, to_timestamp(h.at / 1000.0), h.data
-    FROM unnest($27::uuid[], $28::integer[], $29::text[], $30::bigint[], $31::json[])
+    FROM unnest($28::uuid[], $29::integer[], $30::text[], $31::bigint[], $32::json[])
         AS h (task_id, version, type, at, data)
     WHERE (h.task_id IN (SELECT id FROM committed)) IS TRUE
+),
+
+owed AS (
+    INSERT INTO headway.owed_spans (task_id, version, sent, due_at, since)
+    SELECT o.task_id, o.version, o.sent,
+           to_timestamp($36::bigint / 1000.0), to_timestamp($36::bigint / 1000.0)
+    FROM unnest($33::uuid[], $34::integer[], $35::integer[]) AS o (task_id, version, sent)
+    WHERE (o.task_id IN (SELECT id FROM committed)) IS TRUE
+    ORDER BY o.task_id
+    ON CONFLICT (task_id) DO UPDATE
+    SET version = excluded.version, due_at = excluded.due_at, since = excluded.since
 )
 
 SELECT count(*) AS went_through,

@@ -24,6 +24,9 @@ ORDERED = {
 NUMBERED = {"await_approval", "issue_token"}  # answer with an id of which only the order counts
 NOT_SIMULATED = dict.fromkeys(
     ("grants", "grant_key", "revoke_keys"), "users of nats-server: the simulated one lets all in"
+) | dict.fromkeys(
+    ("claim_spans", "span_histories", "span_journals", "spans_sent", "drop_spans"),
+    "no simulated coordinator sends telemetry",
 )
 """Statements that no simulated process runs, each with the reason."""
 

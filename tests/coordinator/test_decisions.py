@@ -138,12 +138,13 @@ def test_a_saga_whose_schema_is_none_is_refused_and_remote_references_are_not_fo
 def test_a_command_says_what_the_agent_needs():
     before = loaded()
     done = run([success(result={"receipt": 1})], before)
-    sent = command(TASK, SAGA, done.task, before.input, Dispatch("b", Phase.ACTION, 1, 0))
+    assert done.after is not None
+    sent = command(done.after, Dispatch("b", Phase.ACTION, 1, 0))
     assert sent.subject == f"hw.commands.right.do.{TASK}.b"
     assert sent.attributes["reportstart"] is True
     assert sent.data == b'{"input":{"n":1},"results":{"a":{"receipt":1}}}'
     assert sent.fresh
-    assert not command(TASK, SAGA, done.task, b"1", Dispatch("b", Phase.ACTION, 1, 1)).fresh
+    assert not command(done.after, Dispatch("b", Phase.ACTION, 1, 1)).fresh
 
 
 def test_a_task_in_a_batch_waits_for_its_release():

@@ -48,6 +48,7 @@ class TaskRow:
     waits: bool
     owner: str
     priority: int
+    trace: str
 
 
 @dataclass(slots=True)
@@ -208,6 +209,7 @@ class Tables:
         self.sagas: dict[tuple[str, int], SagaRow] = {}
         self.tasks: dict[UUID, TaskRow] = {}
         self.history: dict[UUID, list[EventRow]] = {}
+        self.owed_spans: dict[UUID, tuple[int, int]] = {}  # version, and what was sent
         self.journals: dict[Place, JournalRow] = {}
         self.entries: dict[Place, list[EntryRow]] = {}
         self.gates: dict[tuple[UUID, UUID], GateRow] = {}

@@ -49,6 +49,7 @@ def load_tasks(tables: Tables, ids: Sequence[UUID]) -> list[Row]:
             parent=task.parent,
             owner=task.owner,
             priority=task.priority,
+            trace=task.trace,
         )
         for task in found
     ]
@@ -62,8 +63,8 @@ def owner_of_task(tables: Tables, task: UUID) -> list[Row]:
 
 @writes
 def commit_batch(tables: Tables, *columns: Any) -> list[Row]:
-    changed, new = rows_of(*columns[:9]), rows_of(*columns[9:26])
-    history = rows_of(*columns[26:])
+    changed, new = rows_of(*columns[:9]), rows_of(*columns[9:27])
+    history, owed = rows_of(*columns[27:32]), rows_of(*columns[32:35])
     for row in changed:
         _check_changed(row)
     for row in new:
@@ -83,6 +84,9 @@ def commit_batch(tables: Tables, *columns: Any) -> list[Row]:
         tables.tasks[each[0]] = _task_row(each)
     for task, *event in appended:
         tables.history.setdefault(task, []).append(EventRow(*event))
+    for task, version, sent in owed:
+        if task in committed:
+            tables.owed_spans[task] = version, tables.owed_spans.get(task, (0, sent))[1]
     some_lost = len(committed) < len(changed) + len(new)
     return [Row(went_through=len(committed), ids=(committed or None) if some_lost else None)]
 
@@ -250,7 +254,7 @@ def _check_changed(row: tuple[Any, ...]) -> None:
 def _check_new(row: tuple[Any, ...]) -> None:
     task, saga, saga_version, version, status, state, due, at, body, _, attributes, *rest = row
     v.uuid(task)
-    v.text(saga, status, rest[4])
+    v.text(saga, status, rest[4], rest[6])
     v.integer(saga_version, version)
     v.bigint(due, at)
     v.stored_json(state, body, rest[1], rest[2])
@@ -307,7 +311,7 @@ def _check_constraints(
 
 def _task_row(row: tuple[Any, ...]) -> TaskRow:
     task, saga, saga_version, version, status, state, due, at, body, digest, *rest = row
-    attributes, _, manifest, parent, waits, owner, priority = rest
+    attributes, _, manifest, parent, waits, owner, priority, trace = rest
     return TaskRow(
         id=task,
         saga=saga,
@@ -326,6 +330,7 @@ def _task_row(row: tuple[Any, ...]) -> TaskRow:
         waits=waits,
         owner=owner,
         priority=priority,
+        trace=trace,
     )
 
 
