@@ -10,6 +10,7 @@ import typer
 from headway.cli import (
     agents,
     conform,
+    console,
     dead,
     demos,
     doctor,
@@ -60,7 +61,7 @@ def build() -> typer.Typer:
     )
     app.callback()(shared_flags)
     for group in (
-        *(servers, demos, submissions, tasks, interventions, dead, logs),
+        *(servers, console, demos, submissions, tasks, interventions, dead, logs),
         *(documents, sagas, agents, limits, tokens, doctor, drill, conform),
     ):
         group.add_to(app)
