@@ -1,7 +1,8 @@
 """The audit log and what is asked of it (`hw.api.audit`), as pydantic models.
 
-It tells who did what, when and why: tool calls, gates, approvals and whatever people did by hand.
-It is read from tables that are only ever appended to.
+It tells who did what, when and why: tool calls, gates, approvals and whatever people did by hand,
+to a task or to the system: limits, pauses, keys, tokens, webhooks, dead letters. It is read from
+tables that are only ever appended to.
 """
 
 from __future__ import annotations
@@ -37,15 +38,17 @@ class AuditEntry(_Model):
     """One thing that was done.
 
     Attributes:
-        kind: the history's word for a person's act ("TaskResumed", "StepApproved" …), or the
-            journal's for a call ("intent", "result", "failure", "void", "note").
+        kind: the history's word for a person's act ("TaskResumed", "StepApproved" …), the
+            journal's for a call ("intent", "result", "failure", "void", "note"), or else what was
+            done ("limit-set", "agent-paused", "token-revoked" …).
+        task: None if it is about none.
         who: a person, or the agent.
         what: the tool, or what else it was about.
         data: of a call its digests, sizes, usage and place in the journal; else all that is known.
     """
 
     at: datetime
-    task: UUID
+    task: UUID | None = None
     step: str = ""
     kind: str
     who: str = ""

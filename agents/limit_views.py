@@ -28,10 +28,16 @@ class _Model(BaseModel):
 
 
 class LimitRef(_Model):
-    """limits.remove: a limit. `name` is an agent, a saga, or for a key `AGENT:ATTRIBUTE`."""
+    """A limit. `name` is an agent, a saga, or for a key `AGENT:ATTRIBUTE`."""
 
     scope: Scope
     name: Name
+
+
+class LimitRemoval(LimitRef):
+    """limits.remove: what waits goes on without."""
+
+    by: str = ""
 
 
 class LimitRequest(LimitRef):

@@ -13,6 +13,7 @@ from headway.agents.limit_views import (
     BreakerView,
     LimitList,
     LimitRef,
+    LimitRemoval,
     LimitRequest,
     LimitView,
 )
@@ -48,9 +49,9 @@ class Limiting(Api):
         )
         return await self.ask("limits.set", request, LimitView)
 
-    async def remove_limit(self, scope: Scope, name: str) -> LimitRef:
+    async def remove_limit(self, scope: Scope, name: str, *, by: str = "") -> LimitRef:
         """What waits goes on without; NotFound if there is no such limit."""
-        request = made(LimitRef, scope=scope, name=name)
+        request = made(LimitRemoval, scope=scope, name=name, by=by)
         return await self.ask("limits.remove", request, LimitRef, repeatable=False)
 
     async def limits(self) -> LimitList:

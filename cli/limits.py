@@ -76,7 +76,8 @@ def list_limits(terminal: Terminal) -> None:
 
 def remove_limit(terminal: Terminal, scope: Scope, name: Name) -> None:
     """Remove a limit; what waits for it goes on."""
-    terminal.show(terminal.ask(lambda client: client.remove_limit(scope, name)), removed)
+    limit = terminal.ask(lambda client: client.remove_limit(scope, name, by=person()))
+    terminal.show(limit, removed)
 
 
 def rate_from(text: str | None) -> float | None:

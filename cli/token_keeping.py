@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headway.cli import output
 from headway.cli.databasing import in_database
+from headway.cli.interventions import person
 from headway.cli.terminal import Terminal
 from headway.cli.wording import moment, table_of
 from headway.coordinator.token_making import token_making
@@ -14,7 +15,7 @@ from rich.console import RenderableType
 def create(terminal: Terminal, postgres_url: str | None, name: str, role: str) -> None:
     """Make a token; its secret goes to standard output, and nowhere else."""
     token = in_database(
-        terminal, postgres_url, token_making, lambda making: making.create(name, role)
+        terminal, postgres_url, token_making, lambda making: making.create(name, role, by=person())
     )
     if terminal.as_json:
         output.write_json({"name": name, "role": role, "token": token})
@@ -44,7 +45,9 @@ def show_all(terminal: Terminal, postgres_url: str | None) -> None:
 
 def revoke(terminal: Terminal, postgres_url: str | None, name: str) -> None:
     """Revoke one, and say so when it was the last."""
-    left = in_database(terminal, postgres_url, token_making, lambda making: making.revoke(name))
+    left = in_database(
+        terminal, postgres_url, token_making, lambda making: making.revoke(name, by=person())
+    )
     output.narrate(f"revoked {name}")
     if not left:
         output.narrate(

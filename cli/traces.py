@@ -33,9 +33,10 @@ def journal(entries: Iterable[Entry]) -> RenderableType:
 
 def act(entry: AuditEntry) -> RenderableType:
     """One line of the audit log."""
-    place = f"{entry.task}/{entry.step}" if entry.step else str(entry.task)
+    task = "" if entry.task is None else f"{entry.task}"
+    place = f"  {task}/{entry.step}" if entry.step else f"  {task}" if task else ""
     words = [entry.kind, printable(entry.what), f"by {printable(entry.who)}" if entry.who else ""]
-    line = Text(f"{moment(entry.at)}  {place}  {'  '.join(filter(None, words))}")
+    line = Text(f"{moment(entry.at)}{place}  {'  '.join(filter(None, words))}")
     return line.append(f"  {cut(entry.reason, REASON_CHARACTERS_MAX)}" if entry.reason else "")
 
 

@@ -40,7 +40,7 @@ class Declared:
         return {
             "limits.list": typed(Nothing, views.LimitList, self.list),
             "limits.set": typed_by(views.LimitRequest, views.LimitView, self.set),
-            "limits.remove": typed(views.LimitRef, views.LimitRef, self.remove),
+            "limits.remove": typed(views.LimitRemoval, views.LimitRef, self.remove),
         }
 
     async def refresh(self) -> None:
@@ -126,12 +126,12 @@ class Declared:
         for limit in changed:
             await self._store.fetch("ease_bucket", limit.place, limit.empty_us)
 
-    async def remove(self, request: views.LimitRef) -> views.LimitRef:
-        rows = await self._store.fetch("remove_limit", request.scope, request.name)
+    async def remove(self, request: views.LimitRemoval) -> views.LimitRef:
+        rows = await self._store.fetch("remove_limit", request.scope, request.name, request.by)
         if not rows:
             raise Refusal(f"there is no limit on {request.scope} {request.name!r}", 404)
         self._read_at = -REFRESH_S
-        return request
+        return views.LimitRef(scope=request.scope, name=request.name)
 
 
 def _limit(row: asyncpg.Record) -> Limit:

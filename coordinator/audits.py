@@ -44,7 +44,7 @@ class Audits:
 def _entry(row: asyncpg.Record) -> AuditEntry:
     return AuditEntry(
         at=row["at"],
-        task=row["task_id"],
+        task=row["task_id"] if row["task_id"].int else None,
         step=row["step"],
         kind=row["kind"],
         who=row["who"],

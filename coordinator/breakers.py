@@ -141,13 +141,17 @@ class Breakers:
             before = self.of(request.agent)
             if before.state == turned.state:
                 return view_of(before)
-            made = await self._turn(before, turned, caller.name or request.by)
+            act = "agent-paused" if state == "paused" else "agent-resumed"
+            made = await self._turn(before, turned, caller.name or request.by, act)
             if made is not None:
                 return view_of(made)
         raise StoreUnavailable("its breaker keeps changing; ask again")
 
-    async def _turn(self, before: Breaker, turned: Turned, by: str = "") -> Breaker | None:
-        """Change a breaker, unless it is not as it was read, and have JetStream follow."""
+    async def _turn(
+        self, before: Breaker, turned: Turned, by: str = "", act: str = ""
+    ) -> Breaker | None:
+        """Change a breaker, unless it is not as it was read, and have JetStream follow. `act` is
+        what the audit log calls it, if a person did it."""
         rows = await self._store.fetch(
             "turn_breaker",
             before.agent,
@@ -157,6 +161,7 @@ class Breakers:
             turned.trips,
             turned.reason,
             by,
+            act,
         )
         if not rows:
             self._read_at = -READ_EVERY_S

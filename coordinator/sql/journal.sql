@@ -214,6 +214,15 @@ FROM (
         ORDER BY at, task_id, id
         LIMIT $6
     )
+    UNION ALL
+    (
+        SELECT at, task_id, id, step, kind, who, what, reason, data
+        FROM headway.audit_of_acts
+        WHERE at >= greatest($1::timestamptz, $3::timestamptz) AND at < $2::timestamptz
+          AND (at, task_id, id) > ($3::timestamptz, $4::uuid, $5::text)
+        ORDER BY at, task_id, id
+        LIMIT $6
+    )
 ) AS everything
 ORDER BY at, task_id, id
 LIMIT $6;

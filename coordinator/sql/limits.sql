@@ -9,18 +9,37 @@ ORDER BY l.scope, l.name;
 
 -- name: set_limit
 -- $1 scope, $2 name, $3 rate, $4 burst, $5 concurrency, $6 by whom
-INSERT INTO headway.limits (scope, name, rate, burst, concurrency, set_by)
-VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (scope, name) DO UPDATE
-SET rate = excluded.rate,
-    burst = excluded.burst,
-    concurrency = excluded.concurrency,
-    set_by = excluded.set_by,
-    set_at = excluded.set_at
-RETURNING scope, name, rate, burst, concurrency, set_by, set_at;
+WITH declared AS (
+    INSERT INTO headway.limits (scope, name, rate, burst, concurrency, set_by)
+    VALUES ($1, $2, $3, $4, $5, $6)
+    ON CONFLICT (scope, name) DO UPDATE
+    SET rate = excluded.rate,
+        burst = excluded.burst,
+        concurrency = excluded.concurrency,
+        set_by = excluded.set_by,
+        set_at = excluded.set_at
+    RETURNING scope, name, rate, burst, concurrency, set_by, set_at
+),
+
+noted AS (
+    INSERT INTO headway.acts (at, kind, who, what, data)
+    SELECT set_at, 'limit-set', set_by, scope || ' ' || name,
+           json_build_object('rate', rate, 'burst', burst, 'concurrency', concurrency)
+    FROM declared
+)
+
+SELECT scope, name, rate, burst, concurrency, set_by, set_at FROM declared;
 
 -- name: remove_limit
-DELETE FROM headway.limits WHERE scope = $1 AND name = $2 RETURNING name;
+-- $1 scope, $2 name, $3 by whom. No row: there is none.
+WITH removed AS (
+    DELETE FROM headway.limits WHERE scope = $1 AND name = $2 RETURNING scope, name
+)
+
+INSERT INTO headway.acts (kind, who, what)
+SELECT 'limit-removed', $3, scope || ' ' || name
+FROM removed
+RETURNING what;
 
 -- name: admissions_exist
 SELECT EXISTS (SELECT FROM headway.admissions) AS exist;
@@ -311,20 +330,33 @@ ORDER BY agent;
 
 -- name: turn_breaker
 -- $1 agent, $2 version read (0: there is none), $3 state, $4 open for how long (ms; null: it is not
--- open), $5 trips, $6 reason, $7 by. Answers the row, unless it is not as it was read.
-INSERT INTO headway.breakers AS b (agent, state, version, since, until, trips, reason, by)
-SELECT $1, $3, $2::integer + 1, clock_timestamp(),
-       clock_timestamp() + make_interval(secs => $4::bigint / 1000.0), $5, $6, $7
-ON CONFLICT (agent) DO UPDATE
-SET state = excluded.state,
-    version = excluded.version,
-    since = excluded.since,
-    until = excluded.until,
-    trips = excluded.trips,
-    reason = excluded.reason,
-    by = excluded.by
-WHERE b.version = excluded.version - 1
-RETURNING agent, state, version, reason, by, trips,
-          (extract(epoch FROM since) * 1000)::bigint AS since,
-          (extract(epoch FROM until) * 1000)::bigint AS until,
-          (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now;
+-- open), $5 trips, $6 reason, $7 by, $8 what the audit log calls it ('': no person did it). Answers
+-- the row, unless it is not as it was read.
+WITH turned AS (
+    INSERT INTO headway.breakers AS b (agent, state, version, since, until, trips, reason, by)
+    SELECT $1, $3, $2::integer + 1, clock_timestamp(),
+           clock_timestamp() + make_interval(secs => $4::bigint / 1000.0), $5, $6, $7
+    ON CONFLICT (agent) DO UPDATE
+    SET state = excluded.state,
+        version = excluded.version,
+        since = excluded.since,
+        until = excluded.until,
+        trips = excluded.trips,
+        reason = excluded.reason,
+        by = excluded.by
+    WHERE b.version = excluded.version - 1
+    RETURNING agent, state, version, reason, by, trips, since, until
+),
+
+noted AS (
+    INSERT INTO headway.acts (at, kind, who, what, reason)
+    SELECT since, $8, by, 'agent ' || agent, reason
+    FROM turned
+    WHERE $8 <> ''
+)
+
+SELECT agent, state, version, reason, by, trips,
+       (extract(epoch FROM since) * 1000)::bigint AS since,
+       (extract(epoch FROM until) * 1000)::bigint AS until,
+       (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+FROM turned;

@@ -22,11 +22,19 @@ ORDERED = {
     *("changes_of_collection", "audit", "audit_of_task", "tokens"),
 }
 NUMBERED = {"await_approval", "issue_token"}  # answer with an id of which only the order counts
-NOT_SIMULATED = dict.fromkeys(
-    ("grants", "grant_key", "revoke_keys"), "users of nats-server: the simulated one lets all in"
-) | dict.fromkeys(
-    ("claim_spans", "span_histories", "span_journals", "spans_sent", "drop_spans"),
-    "no simulated coordinator sends telemetry",
+NOT_SIMULATED = (
+    dict.fromkeys(
+        ("grants", "grant_key", "revoke_keys"),
+        "users of nats-server: the simulated one lets all in",
+    )
+    | dict.fromkeys(
+        ("claim_spans", "span_histories", "span_journals", "spans_sent", "drop_spans"),
+        "no simulated coordinator sends telemetry",
+    )
+    | dict.fromkeys(
+        ("fates_of_letters", "deal_with_letter", "letter_is_replayed"),
+        "no simulated person looks at dead letters",
+    )
 )
 """Statements that no simulated process runs, each with the reason."""
 
@@ -96,6 +104,6 @@ def plain(name: str, column: str, value: Any) -> Any:
         return json.loads(value)
     if column == "cost_usd":
         return round(value, 6)
-    if column == "id" and (name in NUMBERED or str(value).startswith("gate/")):
+    if column == "id" and (name in NUMBERED or str(value).startswith(("gate/", "act/"))):
         return "a number"
     return UUID(int=value.int) if isinstance(value, UUID) else value

@@ -282,12 +282,12 @@ class Walk:
         rng, name = self.rng, self.rng.choice(("ann", "bob"))
         digest = b"d" * self.odd((32,), (31,))
         role = self.odd(("view", "submit", "operate"), ("god",))
-        made = (rng.choice("1234"), name, role, digest, self.at)
+        made = (rng.choice("1234"), name, role, digest, self.at, self.word())
         return rng.choice(
             (
                 ("tokens", ()),
                 ("make_token", made),
-                ("revoke_token", (name, self.at)),
+                ("revoke_token", (name, self.at, self.word())),
                 ("command_secret", ()),
                 ("keep_command_secret", (digest, self.at)),
             )

@@ -36,9 +36,7 @@ def audit(
     v.bigint(limit)
     first = v.ms(after_at), after_task, after_id
     found = [
-        each
-        for each in (*_of_history(tables), *_of_journals(tables), *_of_gates(tables))
-        if v.ms(since) <= each[0] < v.ms(until) and each[:3] > first
+        each for each in _all(tables) if v.ms(since) <= each[0] < v.ms(until) and each[:3] > first
     ]
     found.sort(key=lambda each: each[:3])
     return [
@@ -51,6 +49,15 @@ def audit_of_task(tables: Tables, *arguments: Any) -> list[Row]:
     *asked, limit, task = arguments
     rows = audit(tables, *asked, v.BIGINT_MAX)
     return [row for row in rows if row["task_id"] == task][:limit]
+
+
+def _all(tables: Tables) -> Iterator[Entry]:
+    yield from _of_history(tables)
+    yield from _of_journals(tables)
+    yield from _of_gates(tables)
+    for number, act in enumerate(tables.acts, 1):
+        told = {"kind": act.kind, "who": act.who, "what": act.what, "reason": act.reason}
+        yield act.at, UUID(int=0), f"act/{number:019}", {"step": "", **told, "data": act.data}
 
 
 def _of_history(tables: Tables) -> Iterator[Entry]:

@@ -11,6 +11,7 @@ import orjson
 from headway.coordinator.errors import StoreRefused
 from simulation import store_values as v
 from simulation.store_tables import (
+    ActRow,
     AdmissionRow,
     BreakerRow,
     LimitRow,
@@ -47,13 +48,20 @@ def set_limit(
         raise StoreRefused("CheckViolationError: a limit violates a check constraint")
     row = LimitRow(rate, burst, concurrency, by, tables.clock())
     tables.limits[scope, name] = row
+    declared = orjson.dumps({"rate": rate, "burst": burst, "concurrency": concurrency})
+    act = ActRow(row.set_at, "limit-set", by, f"{scope} {name}", data=declared)
+    tables.acts.append(act)
     return [_limit((scope, name), row)]
 
 
 @writes
-def remove_limit(tables: Tables, scope: str, name: str) -> list[Row]:
-    v.text(scope, name)
-    return [Row(name=name)] if tables.limits.pop((scope, name), None) else []
+def remove_limit(tables: Tables, scope: str, name: str, by: str) -> list[Row]:
+    v.text(scope, name, by)
+    if tables.limits.pop((scope, name), None) is None:
+        return []
+    what = f"{scope} {name}"
+    tables.acts.append(ActRow(tables.clock(), "limit-removed", by, what))
+    return [Row(what=what)]
 
 
 @reads
@@ -324,8 +332,9 @@ def turn_breaker(
     trips: int,
     reason: str,
     by: str,
+    act: str,
 ) -> list[Row]:
-    v.text(agent, state, reason, by)
+    v.text(agent, state, reason, by, act)
     v.integer(version, trips)
     v.bigint(open_ms)
     if state not in _STATES or (open_ms is not None) != (state == "open"):
@@ -336,6 +345,8 @@ def turn_breaker(
     now = tables.clock()
     until = None if open_ms is None else now + open_ms
     tables.breakers[agent] = BreakerRow(state, version + 1, now, until, trips, reason, by)
+    if act:
+        tables.acts.append(ActRow(now, act, by, f"agent {agent}", reason))
     return [_breaker(tables, agent, tables.breakers[agent])]
 
 

@@ -134,6 +134,18 @@ class GateEventRow:
 
 
 @dataclass(slots=True)
+class ActRow:
+    """What a person did that is about no task."""
+
+    at: int
+    kind: str
+    who: str
+    what: str
+    reason: str = ""
+    data: bytes = b"{}"
+
+
+@dataclass(slots=True)
 class CollectionRow:
     version: int
     digest: str
@@ -214,6 +226,7 @@ class Tables:
         self.entries: dict[Place, list[EntryRow]] = {}
         self.gates: dict[tuple[UUID, UUID], GateRow] = {}
         self.gate_events: list[GateEventRow] = []
+        self.acts: list[ActRow] = []
         self.signing_key: bytes | None = None
         self.collections: dict[str, CollectionRow] = {}
         self.documents: dict[tuple[str, str], list[DocumentRow]] = {}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import orjson
 from headway.coordinator.errors import StoreRefused
 from simulation import store_values as v
-from simulation.store_tables import Tables, TokenRow, reads, writes
+from simulation.store_tables import ActRow, Tables, TokenRow, reads, writes
 from simulation.store_values import Row, moment
 
 DIGEST_BYTES = 32
@@ -19,9 +20,9 @@ def tokens(tables: Tables) -> list[Row]:
 
 @writes
 def make_token(
-    tables: Tables, token: str, name: str, role: str, digest: bytes, at: int
+    tables: Tables, token: str, name: str, role: str, digest: bytes, at: int, by: str
 ) -> list[Row]:
-    v.text(token, name, role)
+    v.text(token, name, role, by)
     v.bigint(at)
     if role not in ROLES or len(digest) != DIGEST_BYTES:
         raise StoreRefused("CheckViolationError: a token violates a check constraint")
@@ -30,17 +31,19 @@ def make_token(
     if any(each.id == token for each in tables.tokens):
         raise StoreRefused("UniqueViolationError: tokens_pkey")
     tables.tokens.append(TokenRow(token, name, role, digest, at, None))
+    tables.acts.append(_act(at, "token-created", by, tables.tokens[-1]))
     return [Row(made_at=moment(at))]
 
 
 @writes
-def revoke_token(tables: Tables, name: str, at: int) -> list[Row]:
-    v.text(name)
+def revoke_token(tables: Tables, name: str, at: int, by: str) -> list[Row]:
+    v.text(name, by)
     v.bigint(at)
     token = _good(tables, name)
     if token is None:
         return []
     token.revoked_at = at
+    tables.acts.append(_act(at, "token-revoked", by, token))
     return [_row(token)]
 
 
@@ -61,6 +64,10 @@ def keep_command_secret(tables: Tables, secret: bytes, at: int) -> list[Row]:
 def _good(tables: Tables, name: str) -> TokenRow | None:
     good = (each for each in tables.tokens if each.name == name and each.revoked_at is None)
     return next(good, None)
+
+
+def _act(at: int, kind: str, by: str, token: TokenRow) -> ActRow:
+    return ActRow(at, kind, by, token.name, data=orjson.dumps({"id": token.id, "role": token.role}))
 
 
 def _row(token: TokenRow) -> Row:
