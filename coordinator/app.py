@@ -39,6 +39,8 @@ from headway.coordinator.command_keys import CommandKeys
 from headway.coordinator.engine import Engine
 from headway.coordinator.errors import CoordinatorError
 from headway.coordinator.family import Family
+from headway.coordinator.feed import Feed
+from headway.coordinator.feed_http import feed_router
 from headway.coordinator.housekeeping import Housekeeping
 from headway.coordinator.http_face import HttpFace
 from headway.coordinator.http_probes import Look
@@ -112,6 +114,7 @@ class Coordinator:
         if connection is None:
             return
         self._wire_up(connection)
+        self._feed = Feed(connection.wire)
         await until_up("PostgreSQL", self._admission.begin, stop)
         await until_up("JetStream", self._housekeeping.begin, stop)
         await self._vigil.begin()
@@ -120,7 +123,8 @@ class Coordinator:
         try:
             await connection.wire.subscribe(subjects.PRESENCE, self._roll.hear)
             await self._api.start()
-            self._http.open(self._offer, self._looks())
+            feed = feed_router(self._feed, self._http.access, self._store.owner_of)
+            self._http.open(self._offer, self._looks(), [feed])
             await until_up("JetStream", self._vigil.succession.begin, stop)
             _LOG.info("coordinator %s serves", self.id)
             await stop.wait()
@@ -221,6 +225,7 @@ class Coordinator:
         try:
             async with asyncio.timeout(STOP_GRACE_S):
                 await self._batches.drain()
+                self._feed.close()
                 await self._http.stop()
                 await self._api.stop()
                 await self._housekeeping.leave()

@@ -18,6 +18,7 @@ from contextlib import suppress
 from uuid import UUID
 
 import orjson
+from fastapi import APIRouter
 from headway.agents.feed_views import FeedRequest
 from headway.coordinator import http_problems
 from headway.coordinator.access import Guarded
@@ -31,7 +32,6 @@ from headway.coordinator.roles import FEED
 from headway.coordinator.serving import Typed
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 PATH = "/api/feed"
@@ -45,7 +45,7 @@ OwnerOf = Callable[[UUID], Awaitable[str | None]]
 Ask = Callable[[], Awaitable[Caller]]
 
 
-def feed_routes(feed: Feed, access: HttpAccess, owner_of: OwnerOf) -> list[Route]:
+def feed_router(feed: Feed, access: HttpAccess, owner_of: OwnerOf) -> APIRouter:
     """For the HTTP face; `owner_of` tells whose a task is."""
     guarded = Guarded(OPERATION, FEED, Typed(FeedRequest, FeedRequest, _as_asked), owner_of)
 
@@ -66,7 +66,9 @@ def feed_routes(feed: Feed, access: HttpAccess, owner_of: OwnerOf) -> list[Route
         except Exception as error:
             return http_problems.answer_to(request, error)
 
-    return [Route(PATH, answer, methods=["GET"])]
+    router = APIRouter()
+    router.add_route(PATH, answer, methods=["GET"])
+    return router
 
 
 class EventStream(Response):
