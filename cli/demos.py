@@ -1,4 +1,4 @@
-"""Commands that show what Headway does: an order desk, and a support desk."""
+"""Commands that show what Headway does: an order desk, a support desk, and a travel agency."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def add_to(app: typer.Typer) -> None:
     group = typer.Typer(invoke_without_command=True)
     group.callback()(with_flags(demo, ("json",)))
     command(group, PANEL, flags=("json",))(support)
+    command(group, PANEL, flags=("json",))(languages)
     app.add_typer(group, name="demo", rich_help_panel=PANEL)
 
 
@@ -64,4 +65,22 @@ def support(
     run = load("headway.demo.support.run", "demo support")
     raise typer.Exit(
         run.run_support(lanes=lanes, interactive=interactive, as_json=terminal.as_json, keep=keep)
+    )
+
+
+def languages(
+    terminal: Terminal,
+    count: Annotated[int, typer.Option(min=1, help="Trips to book.")] = 60,
+    seed: Annotated[int, typer.Option(help="Decides the trips and the kills.")] = 1,
+    kills: Annotated[int, typer.Option(min=0, help="Processes to kill on the way.")] = 10,
+    keep: Keep = None,
+) -> None:
+    """Book trips by agents in three languages while they are being killed, then audit what is left.
+
+    One agent is in TypeScript, which needs Node.js and npm, one is on bare nats-py, one uses the
+    SDK. Exits with 0 only if no booking was lost, left over or made twice.
+    """
+    run = load("headway.demo.languages.run", "demo languages")
+    raise typer.Exit(
+        run.run_languages(count=count, seed=seed, kills=kills, as_json=terminal.as_json, keep=keep)
     )

@@ -34,7 +34,7 @@ from headway.coordinator import outcomes
 from headway.coordinator.errors import Refusal
 
 SAGA = "conformance"
-WITHIN_S = 5.0  # an agent that has nothing else to do answers sooner
+WITHIN_S = 10.0  # an agent that has nothing else to do answers much sooner
 QUIET_S = 0.4  # in which nothing comes that is not to come
 ENDINGS = (COMPLETED, FAILED, TIMED_OUT)
 TAKES_OUT = (b"", b"+ACK", b"+NXT", b"+TERM")

@@ -15,7 +15,7 @@ from headway.conform.seen import Broken
 from pydantic import ValidationError
 
 CHECKS = Checks()
-STOPPED_WITHIN_S = 2.0
+STOPPED_WITHIN_S = 5.0
 STRAY = b"NATS/1.0\r\nNats-Stream: HW_PAYLOADS\r\n\r\n"
 
 
@@ -76,7 +76,7 @@ async def stop_hint(kit: Kit) -> None:
 
 @CHECKS.must("an instance listens on its agent's roll, and says which commands it has")
 async def roll(kit: Kit) -> None:
-    order = await kit.order(WORK, {"ms": 1_500}).send()
+    order = await kit.order(WORK, {"ms": 2_500}).send()
     await _held(kit, order.subject)
     await order.completed()
     await asyncio.sleep(0.1)

@@ -10,7 +10,7 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from headway.coordinator.process import ServerError
@@ -56,17 +56,18 @@ Find = Callable[[str], int | None]
 Tell = Callable[[Killed | Returned], None]
 
 
-def plan(seed: int, count: int, span_s: float) -> list[Kill]:
+def plan(seed: int, count: int, span_s: float, victims: Sequence[str] = VICTIMS) -> list[Kill]:
     """`count` kills within `span_s` seconds, in order of time.
 
-    Every role has its turn before any has a second one, so six kills or more spare nobody.
+    Every role has its turn before any has a second one, so as many kills as there are `victims`
+    spare nobody.
     """
     chance = random.Random(f"kills/{seed}")  # noqa: S311 - reproducible, not secret
-    victims: list[str] = []
-    while len(victims) < count:
-        victims += chance.sample(VICTIMS, len(VICTIMS))
+    chosen: list[str] = []
+    while len(chosen) < count:
+        chosen += chance.sample(victims, len(victims))
     moments = sorted(chance.uniform(QUIET_START_S, span_s) for _ in range(count))
-    return [Kill(at_s, victim) for at_s, victim in zip(moments, victims, strict=False)]
+    return [Kill(at_s, victim) for at_s, victim in zip(moments, chosen, strict=False)]
 
 
 async def carry_out(kills: Iterable[Kill], find: Find, tell: Tell) -> None:

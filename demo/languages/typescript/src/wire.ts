@@ -52,7 +52,7 @@ export class Wire {
   static async open(agent: string): Promise<Wire> {
     const creds = process.env["HEADWAY_CREDS"];
     const servers = (process.env["HEADWAY_NATS_URL"] ?? "nats://localhost:4222").split(",");
-    const usual = { name: `agent ${agent}`, maxReconnectAttempts: -1, reconnectTimeWait: 100, waitOnFirstConnect: true };
+    const usual = { name: `agent ${agent}`, maxReconnectAttempts: -1, reconnectTimeWait: 100, waitOnFirstConnect: true, ignoreAuthErrorAbort: true };
     if (!creds) return new Wire(await connect({ ...usual, ...withPassword(servers) }), agent);
     const text = readFileSync(creds, "utf8");
     const named = /^# agent: (\S+)$/m.exec(text)?.[1];
