@@ -26,7 +26,7 @@ from typing import Any, Literal
 FILE = "bookings.sqlite3"
 LOOPBACK = "127.0.0.1"
 STOP_POLL_S = 0.05
-PAUSE_S = 0.15  # before anything is done, and again before it is told: whoever calls may die
+PAUSE_S = 0.25  # before anything is done, and again before it is told: whoever calls may die
 
 State = Literal["booked", "cancelled", "barred"]
 
