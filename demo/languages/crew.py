@@ -29,6 +29,7 @@ from headway.demo.languages.bookings import LOOPBACK
 from headway.demo.languages.hotels import BOOKINGS_VARIABLE
 from headway.demo.together import together
 
+TYPESCRIPT = Path(__file__).parent / "typescript"
 LET_IN_WITHIN_S = 10.0
 LANGUAGES = {
     "flights": "TypeScript, on nats.js",
@@ -39,8 +40,9 @@ LANGUAGES = {
 
 def commands(elsewhere: Path) -> dict[str, tuple[str, ...]]:
     """What starts each agent. MissingExtra if Node.js is not there."""
+    node, folder = nodejs.made(TYPESCRIPT, "the agent in TypeScript", elsewhere)
     return {
-        "flights": nodejs.command(elsewhere),
+        "flights": (node, str(folder / "dist" / "main.js")),
         "hotels": (*PYTHON, "headway.demo.languages.hotels"),
         "letters": (
             *(*PYTHON, "headway.cli.main"),
