@@ -2,7 +2,7 @@
 //
 //   panel({ title, tools, content, foot })   a titled box; -> { element, heading, body }
 //   choice({ label, name, options: [[value, text]], value, change })   one of a few, as radio buttons
-//   facts([[term, text or element]])         a list of terms; what is empty is left out
+//   facts([[term, text or element, class]])  a list of terms; what is empty is left out
 //   check({ label, on, change })             a box to tick
 //   whenChanged(fill)    -> (key, …) calls `fill` only when `key`, as JSON, is not what it was
 
@@ -33,8 +33,8 @@ export function check({ label, on, change }) {
 
 export function facts(pairs, kind = "facts") {
   const shown = pairs.filter(([, value]) => value);
-  return h("dl", { class: kind }, shown.map(([term, value]) =>
-    h("div", { class: "fact" }, h("dt", {}, term), h("dd", {}, value))));
+  return h("dl", { class: kind }, shown.map(([term, value, more = ""]) =>
+    h("div", { class: `fact ${more}` }, h("dt", {}, term), h("dd", {}, value))));
 }
 
 export function whenChanged(fill) {

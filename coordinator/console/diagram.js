@@ -12,10 +12,13 @@ import { fill, h, svg } from "./dom.js";
 import { icon } from "./icons.js";
 import { statusWord } from "./status.js";
 
-const BOX = { width: 188, height: 58 };
+const WIDE = { width: 188, height: 58 };
+const SMALL = { width: 144, height: 54 }; // two of them fit side by side on a telephone
+const SMALL_BELOW_PX = 460;
 const ICON_PX = 16;
+const CHAR_PX = 7.4;
 const WAY_BACK = new Set(["compensating", "compensated", "failed_to_compensate"]);
-const NOT_REACHED = new Set(["waiting"]);
+const NOT_REACHED = new Set(["waiting", "skipped"]);
 
 export function diagram(wanted) {
   return new Diagram(wanted);
@@ -25,6 +28,7 @@ class Diagram {
   #drawn = "";
   #last = null;
   #width = 0;
+  #seen = null;
 
   constructor({ choose = null }) {
     this.choose = choose;
@@ -55,7 +59,8 @@ class Diagram {
     const text = JSON.stringify([steps.map(essence), statuses, chosen, this.#width]);
     if (text === this.#drawn) return;
     this.#drawn = text;
-    const placed = fitting(steps, BOX, this.#width);
+    const box = this.#width < SMALL_BELOW_PX ? SMALL : WIDE;
+    const placed = fitting(steps, box, this.#width);
     this.drawing.setAttribute("width", placed.width);
     this.drawing.setAttribute("height", placed.height);
     this.drawing.setAttribute("viewBox", `0 0 ${placed.width} ${placed.height}`);
@@ -64,7 +69,17 @@ class Diagram {
     fill(this.drawing,
       arrowHeads(),
       placed.edges.map((edge) => edgePart(edge, placed.across, statuses)),
-      steps.map((step) => nodePart(step, placed.nodes.get(step.name), statuses, step.name === chosen)));
+      steps.map((step) => nodePart(step, box, placed.nodes.get(step.name), statuses, step.name === chosen)));
+    this.#bringIntoView(placed, box, chosen || steps[0]?.name);
+  }
+
+  /** What is chosen, when that is another step than before. */
+  #bringIntoView({ nodes }, box, name) {
+    if (name === this.#seen || !nodes.has(name)) return;
+    this.#seen = name;
+    const { x, y } = nodes.get(name);
+    const { clientWidth, clientHeight } = this.element;
+    this.element.scrollTo(x + box.width / 2 - clientWidth / 2, y + box.height / 2 - clientHeight / 2);
   }
 }
 
@@ -101,7 +116,7 @@ function curve(points, across) {
   return path;
 }
 
-function nodePart(step, { x, y }, statuses, chosen) {
+function nodePart(step, box, { x, y }, statuses, chosen) {
   const status = statuses?.[step.name];
   const classes = ["node", status ? `status-${status}` : "node-plain", step.pivot ? "node-pivot" : "",
     chosen ? "is-chosen" : "", step.kind === "action" ? "" : "node-wait"];
@@ -110,14 +125,14 @@ function nodePart(step, { x, y }, statuses, chosen) {
     class: classes.join(" "), transform: `translate(${x} ${y})`, dataset: { step: step.name },
   },
     svg("title", {}, nodeTitle(step, status)),
-    svg("rect", { class: "node-box", width: BOX.width, height: BOX.height, rx: step.kind === "action" ? 6 : 18 }),
+    svg("rect", { class: "node-box", width: box.width, height: box.height, rx: step.kind === "action" ? 6 : 18 }),
     status && statusIcon(status, 10, 11),
-    clipped(step.name, left, 24, BOX.width - left - (step.pivot ? 26 : 10), "node-name"),
-    clipped(below(step), 12, 44, BOX.width - 24 - (step.compensation ? 18 : 0), "node-action"),
+    clipped(step.name, left, 24, box.width - left - (step.pivot ? 26 : 10), "node-name"),
+    clipped(below(step), 12, 44, box.width - 24 - (step.compensation ? 18 : 0), "node-action"),
     step.pivot && svg("path", {
-      class: "node-flag", d: `M${BOX.width - 20} 10v14M${BOX.width - 20} 10h10l-3 3.5 3 3.5h-10`,
+      class: "node-flag", d: `M${box.width - 20} 10v14M${box.width - 20} 10h10l-3 3.5 3 3.5h-10`,
     }),
-    step.compensation && statusIcon("cancel", BOX.width - 24, 33));
+    step.compensation && statusIcon("cancel", box.width - 24, 33));
 }
 
 function below(step) {
@@ -125,9 +140,11 @@ function below(step) {
   return step.action || step.kind;
 }
 
-/** Text that ends with its box: an SVG of its own cuts off what is longer. */
+/** Text that ends with its box; an SVG of its own cuts off what is still longer. */
 function clipped(text, x, y, width, kind) {
-  return svg("svg", { x, y: y - 14, width, height: 20 }, svg("text", { class: kind, x: 0, y: 14 }, text));
+  const most = Math.floor(width / CHAR_PX);
+  const shown = text.length > most ? `${text.slice(0, most - 1)}…` : text;
+  return svg("svg", { x, y: y - 14, width, height: 20 }, svg("text", { class: kind, x: 0, y: 14 }, shown));
 }
 
 function statusIcon(name, x, y) {

@@ -19,9 +19,11 @@ const AXIS_PX = 40;
 const NARROW_PX = 620; // below it the names stand above their bars
 const PLOT_MIN_PX = 200;
 const PLOT_MAX_PX = 12_000;
-const END_PX = 14; // room after the last moment, for its mark
+const BEGIN_PX = 8; // room before the first moment, for its mark
+const END_PX = 14; // and after the last one
 const BESIDE = { labels: 208, row: 34, top: 5, bars: 24 };
 const ABOVE = { labels: 0, row: 50, top: 25, bars: 18 };
+const TICK_CHAR_PX = 6.5;
 const TITLES_MAX = 5; // bars that one drawn bar tells of
 
 export function ganttChart(wanted) {
@@ -73,7 +75,7 @@ class Gantt {
   }
 
   #plotWidth() {
-    const own = Math.max(PLOT_MIN_PX, this.#width - this.shape.labels - END_PX);
+    const own = Math.max(PLOT_MIN_PX, this.#width - this.shape.labels - BEGIN_PX - END_PX);
     return Math.min(own * this.#factor, Math.max(own, PLOT_MAX_PX));
   }
 
@@ -83,20 +85,21 @@ class Gantt {
     const [timeline, nowMs, chosen] = this.#last;
     this.shape = this.#width < NARROW_PX ? ABOVE : BESIDE;
     const width = this.#plotWidth();
+    const whole = BEGIN_PX + width + END_PX;
     const drawn = gantt(timeline, { width, nowMs, fold: this.#folded });
     const height = drawn.rows.length * this.shape.row;
     this.foldable = drawn.scale.foldable;
     this.element.classList.toggle("gantt-narrow", this.shape === ABOVE);
-    this.sheet.style.width = `${this.shape.labels + width + END_PX}px`;
+    this.sheet.style.width = `${this.shape.labels + whole}px`;
     this.sheet.style.height = `${AXIS_PX + height}px`;
     this.list.style.width = `${this.shape.labels || this.#width}px`;
     this.plot.style.left = `${this.shape.labels}px`;
     this.axis.style.marginLeft = `${this.shape.labels}px`;
-    size(this.axis, width + END_PX, AXIS_PX);
-    size(this.plot, width + END_PX, height);
+    size(this.axis, whole, AXIS_PX);
+    size(this.plot, whole, height);
     this.#label(drawn.rows, chosen);
-    fill(this.axis, axisParts(drawn, width));
-    fill(this.plot, plotParts(drawn, this.shape, width, height, chosen, nowMs));
+    fill(this.axis, shifted(axisParts(drawn, width)));
+    fill(this.plot, shifted(plotParts(drawn, this.shape, width, height, chosen, nowMs)));
   }
 
   #label(rows, chosen) {
@@ -138,11 +141,16 @@ class Gantt {
   }
 }
 
+function shifted(parts) {
+  return svg("g", { transform: `translate(${BEGIN_PX} 0)` }, parts);
+}
+
 function axisParts({ scale, marks }, width) {
   return [
     scale.ticks.map(({ x, text }) => [
       svg("line", { class: "gantt-tick", x1: x, x2: x, y1: AXIS_PX - 6, y2: AXIS_PX }),
-      svg("text", { class: "gantt-tick-text", x: Math.min(x + 3, width - 20), y: AXIS_PX - 9 }, text),
+      x + TICK_CHAR_PX * text.length < width + END_PX
+        && svg("text", { class: "gantt-tick-text", x: x + 3, y: AXIS_PX - 9 }, text),
     ]),
     scale.folds.map((fold) => [
       svg("rect", { class: "gantt-fold", x: fold.x, y: AXIS_PX - 22, width: fold.width, height: 22 }),
@@ -161,7 +169,7 @@ function plotParts(drawn, shape, width, height, chosen, nowMs) {
   return [
     rows.map(({ step }, row) => svg("rect", {
       class: step.name === chosen ? "gantt-row gantt-row-chosen" : "gantt-row",
-      x: 0, y: row * shape.row, width: width + END_PX, height: shape.row,
+      x: -BEGIN_PX, y: row * shape.row, width: BEGIN_PX + width + END_PX, height: shape.row,
     })),
     scale.ticks.map(({ x }) => svg("line", { class: "gantt-grid", x1: x, x2: x, y1: 0, y2: height })),
     scale.folds.map((fold) => svg("rect", {
@@ -181,12 +189,14 @@ function plotParts(drawn, shape, width, height, chosen, nowMs) {
 function rowParts({ bars, lanes, marks }, top, shape, nowMs) {
   const height = shape.bars / lanes;
   return [
-    bars.map((bar) => svg("rect", {
+    bars.map((bar) => [svg("rect", {
       class: `gantt-bar bar-${bar.kind} outcome-${bar.outcome}${bar.lane ? " bar-undo" : ""}`,
       x: bar.x, width: bar.width, rx: 3,
       y: top + bar.lane * height + (bar.kind === "attempt" ? 1 : height / 3),
       height: bar.kind === "attempt" ? height - 2 : height / 3,
-    }, title(barsText(bar.bars, nowMs)))),
+    }, title(barsText(bar.bars, nowMs))), bar.queued > 1 && svg("rect", {
+      class: "gantt-queued", x: bar.x, width: bar.queued, y: top + bar.lane * height + 1, height: height - 2,
+    })]),
     marks.map(({ x, mark }) => svg("path", {
       class: `gantt-mark mark-${mark.kind}`, d: `M${x} ${top + shape.bars / 2 - 5}l5 5l-5 5l-5 -5Z`,
     }, title(`${markText(mark)}\n${moment(mark.at)}`))),

@@ -3,7 +3,8 @@
 //   gantt(timeline, { width, nowMs, fold }) -> { rows, marks, holds, chain, scale }
 //     rows    [{ step, lanes, bars, marks }], in the order of the steps; lane 0 is the action's,
 //             lane 1 its compensation's
-//     bars    [{ x, width, lane, kind, outcome, bars, open }]; what is too small to be told apart is
+//     bars    [{ x, width, queued, lane, kind, outcome, bars, open }]; `queued`: how much of it was before a
+//             worker began; what is too small to be told apart is
 //             drawn as one with all its `bars` and the gravest outcome
 //     marks   [{ x, mark }] of the whole task, and in each row those of its step
 //     holds   [{ x, width, bar }] of the whole task
@@ -73,7 +74,8 @@ function laneOf(bar) {
 function stretch(bar, scale, nowMs) {
   const x = scale.x(ms(bar.began_at));
   const end = scale.x(bar.ended_at ? ms(bar.ended_at) : nowMs);
-  return { x, width: Math.max(end - x, BAR_MIN_PX), open: !bar.ended_at };
+  const queued = bar.started_at ? Math.min(scale.x(ms(bar.started_at)), end) - x : 0;
+  return { x, width: Math.max(end - x, BAR_MIN_PX), queued, open: !bar.ended_at };
 }
 
 /** Bars of one lane, those that nobody could tell apart as one. */
@@ -86,6 +88,7 @@ function merged(bars) {
       last.width = Math.max(last.width, bar.x + bar.width - last.x);
       last.kind = last.kind === "attempt" || bar.kind === "attempt" ? "attempt" : bar.kind;
       last.outcome = graver(last, bar);
+      last.queued = 0;
       last.open ||= bar.open;
       last.bars.push(...bar.bars);
     } else {

@@ -57,12 +57,12 @@ class Head {
       ["Next due", task.due_at && when(task.due_at)],
       ["Owner", task.owner],
       ["Priority", String(task.priority)],
-      ["Attributes", attributes.length && attributes.map((text) => [h("span", { class: "tag" }, text), " "])],
-      ["Parent", task.parent && taskLink(task.parent)],
-      ["Forked from", task.forked_from && taskLink(task.forked_from)],
+      ["Attributes", attributes.length && attributes.map((text) => [h("span", { class: "tag" }, text), " "]), "fact-wide"],
+      ["Parent", task.parent && taskLink(task.parent), "fact-wide"],
+      ["Forked from", task.forked_from && taskLink(task.forked_from), "fact-wide"],
       ["Used", usageText(task)],
       ["Payloads", task.encrypted && "encrypted end to end"],
-      ["Trace", [href ? h("a", { href, target: "_blank", rel: "noopener noreferrer", class: "mono" }, trace) : h("span", { class: "mono" }, trace), copyButton(trace, "Trace id")]],
+      ["Trace", [href ? h("a", { href, target: "_blank", rel: "noopener noreferrer", class: "mono" }, trace) : h("span", { class: "mono" }, trace), copyButton(trace, "Trace id")], "fact-wide"],
     ];
   }
 }

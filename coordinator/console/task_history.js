@@ -7,6 +7,7 @@ import { read } from "./api.js";
 import { panel } from "./controls.js";
 import { h } from "./dom.js";
 import { when } from "./format.js";
+import { eventName, eventSummary } from "./history_words.js";
 import { jsonView } from "./json_view.js";
 import { problemView } from "./states.js";
 
@@ -80,26 +81,23 @@ class TaskHistory {
 function row({ version, type, at, data }) {
   const { step = "", ...rest } = data;
   return h("tr", { role: "row" },
-    [["No.", String(version)], ["At", when(at)], ["Event", eventName(type)], ["Step", step], ["Details", details(rest, version)]]
-      .map(([label, value]) => h("td", { role: "cell", "data-label": label }, value)));
+    cell("No.", "narrow", String(version)),
+    cell("At", "narrow", when(at)),
+    cell("Event", "narrow", eventName(type)),
+    cell("Step", "", step),
+    cell("Details", "", details(rest, version)));
 }
 
-/** "AttemptFailed" as "Attempt failed". */
-function eventName(type) {
-  return type.replace(/([a-z])([A-Z])/g, (_, before, letter) => `${before} ${letter.toLowerCase()}`);
+function cell(label, kind, value) {
+  return h("td", { role: "cell", "data-label": label, class: `${kind} ${value ? "" : "is-empty"}` }, value);
 }
 
 function details(data, version) {
   if (!Object.keys(data).length) return "";
-  const short = Object.entries(data).map(([name, value]) => `${name} ${brief(value)}`).join(", ");
   const inside = h("div", {});
   const element = h("details", {
     class: "history-data",
     ontoggle: () => element.open && !inside.firstChild && inside.append(jsonView(data, { label: `Details of event ${version}` })),
-  }, h("summary", {}, short.length > 120 ? `${short.slice(0, 119)}…` : short), inside);
+  }, h("summary", {}, eventSummary(data)), inside);
   return element;
-}
-
-function brief(value) {
-  return typeof value === "object" && value !== null ? "…" : String(value);
 }

@@ -31,7 +31,7 @@ class TaskStep {
     this.box = panel({ title: "Step", id: "step" });
     this.element = this.box.element;
     this.tools = h("div", { class: "button-row" });
-    this.about = h("div", {});
+    this.about = h("div", { class: "stack" });
     this.box.heading.after(this.tools);
     this.showTools = whenChanged((_, step) => fill(this.tools, statusMark(step.status), this.acts(step)));
     this.showAbout = whenChanged((_, step, line) => fill(this.about, aboutStep(step, line)));
