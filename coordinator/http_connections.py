@@ -30,6 +30,7 @@ class BoundedConnection(H11Protocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._closing: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self.connections) >= CONNECTIONS_MAX:
@@ -40,6 +41,7 @@ class BoundedConnection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._keep()
+        self._read()
         if self.transport is not None:  # it was let in
             super().connection_lost(exc)
 
@@ -50,6 +52,15 @@ class BoundedConnection(H11Protocol):
                 self._keep()
         elif self._closing is None and not self.transport.is_closing():
             self._close_in(HEAD_WITHIN_S)
+
+    def pause_writing(self) -> None:
+        """So much of an answer is not read yet that no more is written."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(READ_WITHIN_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._read()
+        super().resume_writing()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -86,3 +97,8 @@ class BoundedConnection(H11Protocol):
         if self._closing is not None:
             self._closing.cancel()
             self._closing = None
+
+    def _read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
