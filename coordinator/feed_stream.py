@@ -98,14 +98,10 @@ class LiveFeed:
         await _forget(self._wire, self._consumer)
         self._broken.clear()
         self._expected, self._heard_at = 1, self._loop.time()
-        self._consumer = await _consumer(
-            self._wire,
-            self.ring.position.sequence + 1,
-            {
-                "deliver_subject": inbox,
-                "idle_heartbeat": round(HEARTBEAT_S * _NANOSECONDS),
-            },
-        )
+        self._consumer = _name()  # known before the first message can come
+        heartbeat = round(HEARTBEAT_S * _NANOSECONDS)
+        config = {"deliver_subject": inbox, "idle_heartbeat": heartbeat}
+        await _create(self._wire, self._consumer, self.ring.position.sequence + 1, config)
         while not self._broken.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(HEARTBEAT_S):
@@ -113,10 +109,12 @@ class LiveFeed:
             if self._loop.time() - self._heard_at > SILENT_S:
                 break
 
-    def _on_stored(self, subject: str, reply: str, _headers: bytes, body: bytes) -> None:
+    def _on_stored(self, subject: str, reply: str, headers: bytes, body: bytes) -> None:
         self._heard_at = self._loop.time()
         message = _message(subject, reply, body, self._consumer)
         if message is None or self.ring is None:
+            if _delivered(headers) >= self._expected:
+                self._broken.set()  # the last one was missed
             return
         if message.consumed != self._expected:
             self._broken.set()  # one was missed
@@ -142,9 +140,9 @@ async def stored(
     inbox = wire.new_inbox()
     came: asyncio.Queue[tuple[str, str, bytes, bytes]] = asyncio.Queue()
     sid = await wire.subscribe(inbox, lambda *message: came.put_nowait(message))
-    consumer = ""
+    consumer = _name()
     try:
-        consumer = await _consumer(wire, after + 1, {"filter_subjects": list(filters)})
+        await _create(wire, consumer, after + 1, {"filter_subjects": list(filters)})
         while True:
             page, left = await _page(wire, consumer, inbox, came)
             if page:
@@ -206,9 +204,19 @@ def _message(subject: str, reply: str, body: bytes, consumer: str) -> _Message |
     return _Message(found.sequence, int(words[at + 4]), int(words[at + 6]))
 
 
-async def _consumer(wire: Wire, first: int, config: dict[str, Any]) -> str:
-    """A consumer of our own, which JetStream forgets when nobody reads; its name."""
-    name = f"feed-{secrets.token_hex(8)}"
+def _delivered(headers: bytes) -> int:
+    """How many messages a consumer has sent, by its heartbeat; 0 if this is none."""
+    _, found, rest = headers.partition(b"Nats-Last-Consumer:")
+    value = rest.partition(b"\r\n")[0].strip()
+    return int(value) if found and value.isdigit() else 0
+
+
+def _name() -> str:
+    return f"feed-{secrets.token_hex(8)}"
+
+
+async def _create(wire: Wire, name: str, first: int, config: dict[str, Any]) -> None:
+    """A consumer of our own, which JetStream forgets when nobody reads."""
     request = {
         "stream_name": subjects.FEED_STREAM,
         "config": {
@@ -224,7 +232,6 @@ async def _consumer(wire: Wire, first: int, config: dict[str, Any]) -> str:
         },
     }
     await ask(wire, f"CONSUMER.CREATE.{subjects.FEED_STREAM}.{name}", request)
-    return name
 
 
 async def _forget(wire: Wire, consumer: str) -> None:

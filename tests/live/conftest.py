@@ -1,0 +1,8 @@
+"""Coordinators with an HTTP face, and what listens to it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
