@@ -14,7 +14,7 @@ export function sagasByName(sagas) {
     const known = found.get(saga.name) ?? { name: saga.name, versions: [], newest: saga, counts: {} };
     known.versions.push(saga);
     if (saga.version >= known.newest.version) known.newest = saga;
-    for (const [status, tasks] of Object.entries(saga.tasks ?? {})) {
+    for (const [status, tasks] of Object.entries(saga.counts ?? {})) {
       known.counts[status] = (known.counts[status] ?? 0) + tasks;
     }
     found.set(saga.name, known);

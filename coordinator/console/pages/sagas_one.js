@@ -103,7 +103,7 @@ function versionTable(name) {
       { label: "Version", cell: (saga) => h("a", {
         class: "row-link", href: `/sagas/${encodeURIComponent(name)}?version=${saga.version}`, "aria-current": saga.shown ? "true" : null,
       }, `Version ${saga.version}`, saga.shown && h("span", { class: "muted" }, " (shown)")) },
-      { label: "Tasks by status", cell: (saga) => sagaCounts(name, saga.tasks ?? {}) },
+      { label: "Tasks by status", cell: (saga) => sagaCounts(name, saga.counts ?? {}) },
       { label: "Digest", cell: (saga) => h("code", { title: saga.digest }, saga.digest.slice(0, 12)) },
       { label: "Registered", class: "quiet", cell: (saga) => when(saga.registered_at) },
     ],
