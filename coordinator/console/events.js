@@ -1,11 +1,11 @@
 // The format of server-sent events, read from a stream of bytes. Pure.
 //
 //   const parser = new EventParser();
-//   parser.push(text) -> [{ id, event, data }]    whole events only; the rest waits for more text
+//   parser.push(text) -> [{ event, data }]    whole events only; the rest waits for more text
 
 export class EventParser {
   #rest = "";
-  #id = "";
+  id = ""; // of the last event, also of one that holds nothing else
 
   push(text) {
     const blocks = (this.#rest + text).replaceAll("\r\n", "\n").split("\n\n");
@@ -17,11 +17,11 @@ export class EventParser {
     const found = { event: "message", data: [] };
     for (const line of block.split("\n")) {
       const [, field, value] = /^([^:]*)(?::\s?(.*))?$/s.exec(line) ?? [];
-      if (field === "id") this.#id = value ?? "";
+      if (field === "id") this.id = value ?? "";
       else if (field === "event") found.event = value ?? "";
       else if (field === "data") found.data.push(value ?? "");
     }
     if (!found.data.length && found.event === "message") return null; // a comment, a sign of life
-    return { id: this.#id, event: found.event, data: found.data.join("\n") };
+    return { event: found.event, data: found.data.join("\n") };
   }
 }

@@ -93,10 +93,9 @@ async function takeAll(body, position, listener, watchdog) {
     const { value, done } = await reader.read();
     if (done) throw new Error("the stream ended");
     watchdog.feed();
-    for (const { id, event, data } of parser.push(value)) {
-      position.last = id || position.last;
-      listener({ kind: event, ...parsed(data) });
-    }
+    const found = parser.push(value);
+    position.last = parser.id || position.last;
+    for (const { event, data } of found) listener({ kind: event, ...parsed(data) });
   }
 }
 

@@ -100,13 +100,13 @@ class Parked {
         h("p", { class: "queue-id muted" }, idText(waiting.task), waiting.tool && h("span", { class: "tag" }, `tool ${waiting.tool}`)),
         waiting.details !== null && details(waiting)),
       h("div", { class: "button-row queue-acts", role: "group", "aria-label": `Acts on ${title}` },
-        waiting.actions.map((word, n) => this.#button(word, waiting, n === 0))));
+        waiting.actions.map((word) => this.#button(word, waiting))));
   }
 
-  #button(word, waiting, first) {
+  #button(word, waiting) {
     const { label, icon: drawing, danger } = ACTS[word];
     return h("button", {
-      class: `button button-small${danger ? " button-danger" : first ? " button-main" : ""}`, type: "button",
+      class: `button button-small${danger ? " button-danger" : ""}`, type: "button",
       onclick: async () => {
         if (await actOn(word, waiting, this.context)) this.queue.reload();
       },
