@@ -18,6 +18,7 @@ from headway.coordinator.http_access import HttpAccess
 from headway.coordinator.http_api import PREFIX, HttpApi
 from headway.coordinator.http_console import ConsoleFiles
 from headway.coordinator.http_headers import SafeHeaders
+from headway.coordinator.http_openapi import Described
 from headway.coordinator.http_places import Places
 from headway.coordinator.http_probes import Look, Probes
 from headway.coordinator.http_requests import Gone
@@ -30,6 +31,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+DESCRIPTION_PATH = f"{PREFIX}openapi.json"
 STARTING = "this coordinator: it waits for its servers"
 
 _LOG = logging.getLogger(__name__)
@@ -66,7 +68,8 @@ class HttpFace:
     ) -> None:
         """Offer the API. `looks` tell what must be there to be ready; `routers` come with it."""
         api = HttpApi(offer, self.access, self._places)
-        self._app = application([*self._always, *api.routes()], routers)
+        described = Route(DESCRIPTION_PATH, Described(offer.people).answer)
+        self._app = application([*self._always, described, *api.routes()], routers)
         self._probes.look_at(looks)
 
     async def stop(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from harness.eventually import eventually
 from harness.rights import AGENTS, as_user, no_violations
@@ -18,12 +19,12 @@ STOP_S = 15.0
 
 @asynccontextmanager
 async def coordinators(
-    nats_url: str, postgres_url: str, count: int = 1
+    nats_url: str, postgres_url: str, count: int = 1, **settings: Any
 ) -> AsyncIterator[list[Coordinator]]:
     """Run `count` coordinators until the block ends; a loop that fails fails the test."""
     stop = asyncio.Event()
-    settings = Settings(nats_url=nats_url, postgres_url=postgres_url)
-    running = [Coordinator(settings) for _ in range(count)]
+    given = Settings(nats_url=nats_url, postgres_url=postgres_url, **settings)
+    running = [Coordinator(given) for _ in range(count)]
     tasks = [asyncio.create_task(coordinator.run(stop)) for coordinator in running]
     try:
         yield running
