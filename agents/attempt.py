@@ -66,6 +66,7 @@ class Attempt:
     ) -> None:
         self.subject = delivery.subject
         self.cancellation = asyncio.Event()
+        self.failed = False  # by what was reported
         self._station = station
         self.command = command
         self._task_id = task_id
@@ -108,18 +109,24 @@ class Attempt:
             body = encode(event)
             if len(body) > INLINE_MAX_BYTES:
                 body = encode(await _by_reference(self._station, event))
-            self.settlement.report(body)
+            self._report(body, failed=outcome.error is not None)
         except Superseded as error:
             _log.info("%s: superseded, dropped: %s", self.command.id, error)
             self.settlement.abandon()
         except Exception as error:  # ours: whatever it is, the command must not hang
             outcome = fault(self.command, error)
-            self.settlement.report(encode(self._event(FAILED, outcome)))
+            self._report(encode(self._event(FAILED, outcome)), failed=True)
         finally:
             if self._handling is not None and not self._handling.stopped:
                 self._handling.end()
             self._working = False
             self._part_ended()
+
+    def _report(self, event: bytes, *, failed: bool) -> None:
+        """Have the event stored that ends the attempt, unless one was before."""
+        if not self.settlement.reported:
+            self.failed = failed
+        self.settlement.report(event)
 
     def _part_ended(self) -> None:
         """The command is settled, the task is ended, or a thread is: is everything?"""
@@ -191,7 +198,7 @@ class Attempt:
     def _time_out(self) -> None:
         """The handler had its time: say so at once, whatever it does about being cancelled."""
         _log.warning("%s: over its start_to_close, stopped", self.command.id)
-        self.settlement.report(encode(self._event(TIMED_OUT)))
+        self._report(encode(self._event(TIMED_OUT)), failed=True)
         self._stopping = self._station.loop.create_task(self._stop("fault"))
 
     async def _stop(self, cause: Cause) -> None:

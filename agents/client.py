@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from headway.agents.api import TIMEOUT_S, checked_token, made
+from headway.agents.catalogue_views import SagaView
 from headway.agents.codec import Keyring
 from headway.agents.connection import connect
 from headway.agents.documents import Documents
@@ -26,7 +27,6 @@ from headway.agents.submission import Submissions
 from headway.agents.views import (
     PRIORITY,
     ListRequest,
-    SagaView,
     TaskPage,
     TaskView,
     WaitingPage,

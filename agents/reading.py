@@ -13,6 +13,7 @@ from uuid import UUID
 
 from headway.agents.api import Api, made
 from headway.agents.auditing import AUDIT_PAGE_MAX, AuditEntry, AuditPage, AuditRequest
+from headway.agents.catalogue_views import AgentList, SagaList, SagaRef, SagaView
 from headway.agents.entries import Entry, JournalPage, JournalRead, Phase
 from headway.agents.errors import InvalidInput, NotFound, Unavailable
 from headway.agents.messages import describe
@@ -20,14 +21,10 @@ from headway.agents.news import SETTLED, is_any, news_of, wait_for
 from headway.agents.subjects import FEED
 from headway.agents.timeline_views import TimelineRequest, TimelineView
 from headway.agents.views import (
-    AgentList,
     GetRequest,
     History,
     HistoryEntry,
     HistoryRequest,
-    SagaList,
-    SagaRef,
-    SagaView,
     TaskView,
 )
 from pydantic import BaseModel, ValidationError

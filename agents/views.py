@@ -10,9 +10,8 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from headway.agents.limit_views import BreakerView
 from headway.agents.manifest import Manifest
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, ConfigDict, Field
 
 TaskStatus = Literal[
     "running", "compensating", "succeeded", "compensated", "parked", "failed_to_compensate"
@@ -186,13 +185,20 @@ class TaskRow(_Model):
     owner: str = ""  # the name of the token that it was submitted with
 
 
-class ListRequest(_Model):
+class TaskFilter(_Model):
+    """Which tasks are meant. `agent`: those whose saga has steps for it, or had when it was
+    registered; what was handed off to an agent is not looked for."""
+
     status: list[TaskStatus] = Field(default_factory=list)
     saga: str | None = None
+    agent: str | None = None
     attributes: dict[str, str] = Field(default_factory=dict)
     created_after: datetime | None = None
     created_before: datetime | None = None
     owner: str | None = None
+
+
+class ListRequest(TaskFilter):
     limit: int = Field(default=50, ge=1, le=PAGE_LIMIT_MAX)
     cursor: str | None = None
 
@@ -345,56 +351,3 @@ class ClaimReply(_Model):
     again_in_ms: int = 0
     paced: bool = False
     elsewhere: bool = False
-
-
-class SagaDefinition(RootModel[dict[str, Any]]):
-    """saga.register: a saga, as `Saga.definition()` writes it."""
-
-
-class SagaRef(_Model):
-    name: str
-    version: Number | None = None
-
-
-class SagaView(_Model):
-    name: str
-    version: int
-    digest: str
-    registered_at: datetime
-    definition: dict[str, Any] | None = None  # left out of lists
-
-
-class SagaList(_Model):
-    sagas: list[SagaView]
-
-
-class Presence(_Model):
-    """Said every `PRESENCE_INTERVAL_S` by each agent instance on `hw.presence.<agent>`."""
-
-    agent: str
-    worker: str
-    actions: list[str]
-    host: str
-    pid: int
-    busy: int
-    slots: int
-    stopping: bool = False
-    server: str = ""
-
-
-PRESENCE_INTERVAL_S, PRESENCE_LAPSE_S = 1.0, 4.0
-
-
-class AgentView(_Model):
-    """An agent as coordinators see it: who is there, and what waits for it."""
-
-    agent: str
-    instances: list[Presence]
-    queued: int
-    in_flight: int
-    waiting: int = 0  # for admission, because of a limit
-    breaker: BreakerView | None = None
-
-
-class AgentList(_Model):
-    agents: list[AgentView]

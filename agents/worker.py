@@ -14,18 +14,21 @@ import secrets
 import socket
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
 from headway.agents.agent import Agent
 from headway.agents.alive import Alive
 from headway.agents.attempt import Attempt
+from headway.agents.catalogue_views import Presence
 from headway.agents.codec import Keyring
 from headway.agents.command_key import AgentKey
 from headway.agents.connection import Connection
 from headway.agents.deadletters import Refused, letter
 from headway.agents.errors import InvalidInput
 from headway.agents.handling import Station
+from headway.agents.instances import Instances
 from headway.agents.messages import Command, decode_command
 from headway.agents.pace import Pace
 from headway.agents.presence import PresenceTeller
@@ -41,7 +44,6 @@ from headway.agents.subjects import (
     roll_subject,
     stops_of_agent,
 )
-from headway.agents.views import Presence
 from headway.agents.wire import StoreError
 
 CONCURRENCY = 64
@@ -83,7 +85,8 @@ class Worker:
         self._stopping = False
         self._doubtful: dict[str, str] = {}  # by reply: what waits for the key
         self._pull = Pull(self._wire, COMMANDS_STREAM, agent.name, self._on_delivery, self._free)
-        self._presence = PresenceTeller(self._wire, self._look)
+        self._itself = Instances(agent, datetime.fromtimestamp(time.time(), UTC), time.monotonic)
+        self._presence = PresenceTeller(self._wire, self._look, self._itself.look)
         held = partial(_subjects, self._attempts, self._doubtful)
         self._alive = Alive(self._wire, roll_subject(agent.name), self.name, held)
         self._key = AgentKey(connection, agent.name)
@@ -213,6 +216,8 @@ class Worker:
 
     def _on_through(self, attempt: Attempt) -> None:
         self._attempts.pop(attempt, None)
+        if attempt.settlement.reported:
+            self._itself.ended(failed=attempt.failed)
         if self._current.get(attempt.subject) is attempt:
             del self._current[attempt.subject]
         self._through.set()

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from headway.agents import subjects
+from headway.agents.catalogue_views import AgentList, AgentView
 from headway.agents.client import Client
 from headway.agents.connection import Connection, connect
 from headway.agents.errors import HeadwayError, Refused, Unavailable
 from headway.agents.isolation import serves
 from headway.agents.limit_views import BreakerView
-from headway.agents.views import AgentList, AgentView
 from headway.cli import copies
 from headway.cli.addresses import Addresses
 from headway.cli.answering import poll

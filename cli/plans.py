@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import orjson
-from headway.agents.views import SagaList, SagaView
+from headway.agents.catalogue_views import SagaList, SagaView
 from headway.cli.wording import DETAIL_CHARACTERS_MAX, cut, moment, table_of
 from headway.sagas.definition import Definition
 from headway.sagas.step import Step

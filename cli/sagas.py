@@ -11,8 +11,8 @@ from types import FunctionType
 from typing import Annotated
 
 import typer
+from headway.agents.catalogue_views import SagaList
 from headway.agents.client import Client
-from headway.agents.views import SagaList
 from headway.cli import plans
 from headway.cli.failures import BadInput
 from headway.cli.terminal import Terminal, command

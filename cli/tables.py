@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 import orjson
+from headway.agents.catalogue_views import AgentList
 from headway.agents.document_views import (
     CollectionView,
     Document,
@@ -21,7 +22,6 @@ from headway.agents.manifest import Manifest
 from headway.agents.views import (
     PARKED,
     PRIORITY,
-    AgentList,
     History,
     HistoryEntry,
     StepView,

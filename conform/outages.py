@@ -8,8 +8,8 @@ import asyncio
 from typing import Any
 
 from headway.agents import subjects
+from headway.agents.catalogue_views import Presence
 from headway.agents.messages import COMPLETED
-from headway.agents.views import Presence
 from headway.conform.actions import ECHO, WORK
 from headway.conform.kit import Checks, Kit, NotTested
 from headway.conform.order import ENDINGS, TAKES_OUT, Order

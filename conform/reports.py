@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from headway.agents import subjects
+from headway.agents.catalogue_views import PRESENCE_INTERVAL_S, Presence
 from headway.agents.messages import COMPLETED, STARTED, TIMED_OUT
-from headway.agents.views import PRESENCE_INTERVAL_S, Presence
 from headway.conform.actions import ECHO, WORK
 from headway.conform.kit import Checks, Kit
 from headway.conform.order import ENDINGS, WITHIN_S, heartbeats

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import orjson
-from headway.agents import views
+from headway.agents import catalogue_views, views
 from headway.coordinator import portraits
 from headway.coordinator.breaker import Breaker
 from headway.coordinator.breakers import view_of
@@ -41,13 +41,15 @@ class Catalogue:
 
     def operations(self) -> dict[str, Serve]:
         return {
-            "saga.register": typed(views.SagaDefinition, views.SagaView, self.register),
-            "saga.get": typed(views.SagaRef, views.SagaView, self.saga),
-            "saga.list": typed(views.Nothing, views.SagaList, self.sagas),
-            "agents": typed(views.Nothing, views.AgentList, self.agents),
+            "saga.register": typed(
+                catalogue_views.SagaDefinition, catalogue_views.SagaView, self.register
+            ),
+            "saga.get": typed(catalogue_views.SagaRef, catalogue_views.SagaView, self.saga),
+            "saga.list": typed(views.Nothing, catalogue_views.SagaList, self.sagas),
+            "agents": typed(views.Nothing, catalogue_views.AgentList, self.agents),
         }
 
-    async def register(self, request: views.SagaDefinition) -> views.SagaView:
+    async def register(self, request: catalogue_views.SagaDefinition) -> catalogue_views.SagaView:
         try:
             definition = Definition.from_json(request.model_dump_json())
         except DefinitionError as error:
@@ -57,7 +59,7 @@ class Catalogue:
         registered_at = await self._store.sagas.register(definition, self._clock())
         for agent in sorted(definition.agents()):
             await self._topology.ensure_agent(agent)
-        return views.SagaView(
+        return catalogue_views.SagaView(
             name=definition.name,
             version=definition.version,
             digest=definition.digest,
@@ -65,7 +67,7 @@ class Catalogue:
             definition=orjson.loads(definition.to_json()),
         )
 
-    async def saga(self, request: views.SagaRef) -> views.SagaView:
+    async def saga(self, request: catalogue_views.SagaRef) -> catalogue_views.SagaView:
         rows = await self._store.fetch("list_sagas")
         matching = [
             row
@@ -77,11 +79,13 @@ class Catalogue:
             raise Refusal(f"there is no saga {request.name!r}{version}", 404)
         return portraits.saga_view(matching[-1], whole=True)
 
-    async def sagas(self, _request: views.Nothing) -> views.SagaList:
+    async def sagas(self, _request: views.Nothing) -> catalogue_views.SagaList:
         rows = await self._store.fetch("list_sagas")
-        return views.SagaList(sagas=[portraits.saga_view(row, whole=False) for row in rows])
+        return catalogue_views.SagaList(
+            sagas=[portraits.saga_view(row, whole=False) for row in rows]
+        )
 
-    async def agents(self, _request: views.Nothing) -> views.AgentList:
+    async def agents(self, _request: views.Nothing) -> catalogue_views.AgentList:
         instances = self._roll.instances()
         rows = await self._store.fetch("waiting_by_agent")
         waiting = {row["agent"]: row["waiting"] for row in rows}
@@ -93,16 +97,18 @@ class Catalogue:
                 queued, in_flight = 0, 0
             breaker = self._breaker_of(agent)
             found.append(
-                views.AgentView(
+                catalogue_views.AgentView(
                     agent=agent,
                     instances=instances.get(agent, []),
                     queued=queued,
                     in_flight=in_flight,
                     waiting=waiting.get(agent, 0),
+                    ended=sum(each.ended for each in instances.get(agent, ())),
+                    failed=sum(each.failed for each in instances.get(agent, ())),
                     breaker=None if breaker.state == "closed" else view_of(breaker),
                 )
             )
-        return views.AgentList(agents=found)
+        return catalogue_views.AgentList(agents=found)
 
     async def named(self) -> set[str]:
         """Every agent that was heard of or that a saga names."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from headway.agents.deadletter_views import (
     LettersRequest,
     LetterView,
 )
+from headway.agents.headers import header_block
 from headway.agents.wire import NO_STREAM, UNCONFIRMED, Wire
 from headway.coordinator import letters
 from headway.coordinator.caller import Caller
@@ -164,7 +165,7 @@ class DeadLetters:
             headers[VOUCHED_HEADER] = vouched
         message = [(again.subject, again.body)]
         try:
-            [error] = await self._wire.store_all(message, headers=_block(headers))
+            [error] = await self._wire.store_all(message, headers=header_block(headers))
         except ConnectionError as lost:
             raise BusUnavailable(str(lost)) from lost
         if error is not None and error.code in (UNCONFIRMED, NO_STREAM):
@@ -207,12 +208,6 @@ def _about(letter: Letter) -> bytes:
         "digest": hashlib.sha256(letter.body).hexdigest(),
     }
     return orjson.dumps(about)
-
-
-def _block(headers: Mapping[str, str]) -> bytes:
-    """Headers as they travel; b"" without any."""
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"NATS/1.0\r\n{lines}\r\n".encode() if lines else b""
 
 
 def _dealt(letter: Letter, fate: LetterFate) -> str:

@@ -17,6 +17,7 @@ from headway.agents import messages, subjects
 from headway.agents.api import TOKEN_HEADER
 from headway.agents.deadletters import Refused
 from headway.agents.errors import InvalidInput, Unavailable
+from headway.agents.headers import parse_headers
 from headway.agents.messages import EventData
 from headway.agents.payloads import PayloadLost
 from headway.agents.pull import ACK, Delivery
@@ -219,13 +220,3 @@ class Inlets:
 def _check_not_stray(delivery: Delivery) -> None:
     if is_stray(delivery.headers):
         raise Refusal("nobody published this: it is an answer of nats-server sent astray", 403)
-
-
-def parse_headers(block: bytes) -> dict[str, str]:
-    """A raw NATS header block as a mapping; names in lower case, the first of each counts."""
-    found: dict[str, str] = {}
-    for line in block.decode("utf-8", "replace").split("\r\n")[1:]:
-        name, colon, value = line.partition(":")
-        if colon:
-            found.setdefault(name.strip().lower(), value.strip())
-    return found

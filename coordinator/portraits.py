@@ -10,7 +10,7 @@ from uuid import UUID
 
 import asyncpg
 import orjson
-from headway.agents import views
+from headway.agents import catalogue_views, views
 from headway.agents.codec import is_sealed_body
 from headway.coordinator.commands import agent_of
 from headway.coordinator.family import child_id
@@ -74,8 +74,8 @@ def history_entry(row: asyncpg.Record) -> views.HistoryEntry:
     )
 
 
-def saga_view(row: asyncpg.Record, *, whole: bool) -> views.SagaView:
-    return views.SagaView(
+def saga_view(row: asyncpg.Record, *, whole: bool) -> catalogue_views.SagaView:
+    return catalogue_views.SagaView(
         name=row["name"],
         version=row["version"],
         digest=row["digest"],

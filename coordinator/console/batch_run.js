@@ -9,11 +9,12 @@ const AT_ONCE = 4; // single acts under way
 const PIECE = 200; // tasks in one request of a batch
 
 export function allThatMatch(word, filter) {
+  const set = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ""));
   const ask = async (dry_run, reason, signal, progress) => {
     const total = { matched: 0, willing: 0, refused: [] };
     let cursor = null;
     do {
-      const request = { action: word, filter, dry_run, reason, limit: PIECE, cursor };
+      const request = { action: word, filter: set, dry_run, reason, limit: PIECE, cursor };
       const answer = await act("batch", request, { signal });
       total.matched += answer.matched;
       total.willing += answer.done;

@@ -21,6 +21,7 @@ from harness.services import RunningNats, nats_in
 from headway.agents import payloads
 from headway.agents.agent import Agent
 from headway.agents.api import ERROR, ERROR_CODE
+from headway.agents.catalogue_views import Presence
 from headway.agents.command_key import CommandKey
 from headway.agents.command_signing import signed
 from headway.agents.connection import Connection, connect
@@ -50,7 +51,10 @@ from headway.agents.subjects import (
     payloads_to,
 )
 from headway.agents.testing import MemoryJournal
-from headway.agents.views import ClaimReply, ClaimRequest, Presence
+from headway.agents.views import (
+    ClaimReply,
+    ClaimRequest,
+)
 from headway.agents.worker import Worker
 from headway.coordinator.permissions import User
 from nats.aio.msg import Msg

@@ -7,11 +7,10 @@ from io import StringIO
 from uuid import UUID
 
 from headway.agents.auditing import AuditEntry
+from headway.agents.catalogue_views import AgentList, AgentView
 from headway.agents.entries import Entry
 from headway.agents.manifest import Manifest
 from headway.agents.views import (
-    AgentList,
-    AgentView,
     FailureView,
     History,
     HistoryEntry,

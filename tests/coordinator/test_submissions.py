@@ -6,9 +6,9 @@ import uuid
 
 import orjson
 import pytest
+from headway.agents.headers import parse_headers
 from headway.agents.identity import new_task_id
 from headway.coordinator.errors import Refusal
-from headway.coordinator.inlets import parse_headers
 from headway.coordinator.submissions import Stored, digest, new_task, parse
 
 STORED = Stored("2026-11-29T00:00:00Z", 7, 1_795_000_000_000)

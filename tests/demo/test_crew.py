@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from harness.eventually import eventually
 from headway.agents import Client
-from headway.agents.views import AgentList, AgentView
+from headway.agents.catalogue_views import AgentList, AgentView
 from headway.coordinator.logfile import LogFile
 from headway.coordinator.ports import free_port
 from headway.coordinator.supervisor import Supervised

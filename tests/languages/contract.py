@@ -13,8 +13,9 @@ from unittest.mock import MagicMock
 
 import yaml
 from headway.agents.alive import Held
+from headway.agents.catalogue_views import Presence
 from headway.agents.messages import Command, Event
-from headway.agents.views import Presence, Problem
+from headway.agents.views import Problem
 from headway.coordinator.command_keys import CommandKeys
 from headway.coordinator.services import Parts, services
 from headway.coordinator.serving import Offer, Typed

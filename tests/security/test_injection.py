@@ -16,10 +16,10 @@ from harness.system import System
 from headway.agents import Agent, Context, Reject
 from headway.agents.api import ERROR, ERROR_CODE
 from headway.agents.errors import DeclarationError, HeadwayError, InvalidInput
+from headway.agents.headers import parse_headers
 from headway.agents.messages import Event, encode
 from headway.agents.subjects import agent_subject, api_subject, event_subject
 from headway.coordinator.app import Coordinator
-from headway.coordinator.inlets import parse_headers
 from headway.sagas import Retry, Saga
 from headway.sagas.errors import SagaError
 
