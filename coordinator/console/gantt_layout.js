@@ -52,7 +52,7 @@ export function ms(iso) {
 
 function busy(timeline, nowMs) {
   const attempts = timeline.steps.flatMap((step) => step.bars).filter((bar) => bar.kind === "attempt");
-  return attempts.map((bar) => [ms(bar.began_at), bar.ended_at ? ms(bar.ended_at) : nowMs]);
+  return attempts.map((bar) => [ms(bar.started_at ?? bar.began_at), bar.ended_at ? ms(bar.ended_at) : nowMs]);
 }
 
 function rowOf(step, marks, scale, nowMs) {

@@ -21,6 +21,7 @@ export function eventSummary(data) {
 function part(words, name, value) {
   if (value === false || value === null || QUIET.has(name)) return "";
   if (value === true) return words;
+  if (name === "phase") return value === "compensation" ? "undoing" : "";
   if (name.endsWith("_at") && typeof value === "number") return value ? `${words} ${CLOCK.format(value)}` : "";
   if (name === "error" && value.type) return value.message ? `${value.type}: ${value.message}` : value.type;
   if (Array.isArray(value) && value.every((each) => typeof each === "string")) return `${words} ${value.join(", ")}`;
