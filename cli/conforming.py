@@ -35,7 +35,9 @@ def conform(
         raise BadInput(f"{agent!r} cannot name an agent: use 1 to 64 of A-Z a-z 0-9 _ and -")
     unknown = sorted({*only} - {check.name for check in CHECKS})
     if unknown:
-        raise BadInput(f"there is no check {unknown[0]!r}; `headway conform --list x` shows all")
+        raise BadInput(
+            f"there is no check {unknown[0]!r}; `headway conform {agent} --list` shows all"
+        )
     with data_folder(keep) as folder, log_into(folder / "conform.log"):
         found = asyncio.run(run(agent, folder, start, output.narrate, only=only))
     terminal.show(found, table)

@@ -74,6 +74,7 @@ class BareAgent:
         await asyncio.gather(*(each.hand_back() for each in self._attempts.values()))
         for task in work:
             task.cancel()
+        await asyncio.wait(work)
 
     async def _listen(self) -> None:
         nc, agent = self._wire.nc, self._wire.agent
@@ -89,7 +90,7 @@ class BareAgent:
         nc, subject = self._wire.nc, f"$JS.API.CONSUMER.MSG.NEXT.HW_COMMANDS.{self._wire.agent}"
         inbox = nc.new_inbox()
         subscription = await nc.subscribe(inbox)
-        while True:
+        while not self._stopping:  # nats-py may take a cancellation for the end of the connection
             left = SLOTS - len(self._attempts)
             if left <= 0:
                 self._freed.clear()
