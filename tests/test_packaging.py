@@ -80,7 +80,7 @@ def test_the_wheel_holds_code_sql_and_licence_and_nothing_else(wheel: Path) -> N
         f"headway/{path.relative_to(ROOT)}"
         for folder in SOURCES
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in {".py", ".sql", ".typed"}
+        if path.suffix in {".py", ".sql", ".typed", ".yaml", ".ts", ".json"}
     }
     assert shipped <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
