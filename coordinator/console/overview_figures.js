@@ -1,12 +1,12 @@
 // From what `overview` answers to the figures and the series of the page. Pure.
 //
 //   FIGURES                     names, titles and where they lead, in order
-//   figuresOf(overview, now)    { running: { text, words, tone } … }; now in ms since 1970
+//   figuresOf(overview)         { running: { text, words, tone } … }
 //   seriesOf(overview)          { throughput: { times, values } … } for chart.js
 
 import { count, duration } from "./format.js";
 
-const SLOW_MS = 60_000; // a command that waits so long is worth a colour
+const LATE_MS = 10_000; // a timer that is so late is worth a colour
 
 export const FIGURES = [
   { name: "running", title: "At work", href: "/tasks?status=running&status=compensating" },
@@ -19,7 +19,8 @@ export const FIGURES = [
   { name: "recoveries", title: "Recoveries per minute" },
 ];
 
-export function figuresOf(overview, now) {
+export function figuresOf(overview) {
+  const now = Date.parse(overview.now);
   const { counts, last_minute: minute } = overview;
   const hour = (name) => overview.minutes.reduce((total, each) => total + each[name], 0);
   const compensating = counts.compensating ?? 0;
@@ -31,11 +32,15 @@ export function figuresOf(overview, now) {
       words: compensating ? `${count(compensating)} compensating` : "",
     },
     parked: { text: count(overview.parked), tone: overview.parked ? "warn" : "" },
-    agents: { text: count(overview.agents), tone: overview.agents ? "" : "bad" },
+    agents: {
+      text: count(overview.agents),
+      words: overview.instances === 1 ? "1 instance" : `${count(overview.instances)} instances`,
+      tone: overview.agents ? "" : "bad",
+    },
     queue: {
-      text: queueMs ? duration(queueMs) : "0 s",
+      text: queueMs > 0 ? duration(queueMs) : "0 s",
       words: lateMs > 0 ? `a timer is ${duration(lateMs)} late` : "",
-      tone: queueMs > SLOW_MS ? "warn" : "",
+      tone: lateMs > LATE_MS ? "warn" : "",
     },
     settled: {
       text: count(minute.succeeded + minute.compensated + minute.parked),

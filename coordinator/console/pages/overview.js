@@ -75,7 +75,7 @@ class Overview {
   }
 
   #draw(overview, waiting) {
-    const figures = figuresOf(overview, Date.now());
+    const figures = figuresOf(overview);
     for (const each of this.figures) each.show(figures[each.name]);
     const series = seriesOf(overview);
     for (const [name, each] of Object.entries(this.charts)) each.update(series[name]);

@@ -1,0 +1,70 @@
+"""The page Overview: figures of now, charts of the last hour, and where they lead."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def figure(page: Page, name: str) -> Locator:
+    return page.locator(f"[data-figure={name}] .figure-value")
+
+
+async def test_figures_tell_what_just_happened(page: Page, site: Any) -> None:
+    await page.goto("/")
+    await expect(figure(page, "agents")).to_have_text(re.compile("[1-9]"))
+    before = int(await figure(page, "parked").inner_text())
+    site.submit("order", {"fate": "stuck"}, "--wait")
+    await expect(figure(page, "parked")).to_have_text(str(before + 1))
+    await expect(figure(page, "settled")).not_to_have_text("0")
+    await expect(figure(page, "failures")).not_to_have_text("0")
+    badge = page.get_by_role("link", name=re.compile("^Parked"))
+    await expect(badge).to_contain_text("wait for a person", timeout=15_000)
+
+
+async def test_a_figure_and_a_status_lead_to_their_tasks(page: Page) -> None:
+    await page.goto("/")
+    await page.locator("[data-figure=running]").click()
+    await expect(page).to_have_url(re.compile(r"/tasks\?status=running&status=compensating$"))
+    await page.go_back()
+    await page.locator(".shares").get_by_role("link", name="Compensated").click()
+    await expect(page.get_by_role("checkbox", name="Compensated")).to_be_checked()
+
+
+async def test_the_newest_that_wait_for_a_person_are_named(page: Page, site: Any) -> None:
+    task = site.submit("refund", {"amount": 77})
+    await page.goto("/")
+    waiting = page.locator(f".brief a[href='/tasks/{task}']")
+    await expect(waiting).to_have_text("refund / agree")
+
+
+async def test_a_chart_is_read_with_the_arrow_keys(page: Page, site: Any) -> None:
+    site.submit("order", {"fate": "fine"}, "--wait")
+    await page.goto("/")
+    chart = page.get_by_role("slider", name="Settled tasks, by minute")
+    await expect(chart).to_have_attribute("aria-valuemax", "59")
+    await chart.focus()
+    await page.keyboard.press("Home")
+    await expect(chart).to_have_attribute("aria-valuenow", "0")
+    await expect(chart).to_have_attribute(
+        "aria-valuetext", re.compile(r"^\d\d:\d\d: Succeeded \d+, Compensated \d+, Parked \d+")
+    )
+    await page.keyboard.press("ArrowRight")
+    await expect(chart).to_have_attribute("aria-valuenow", "1")
+
+
+async def test_nothing_moves_when_the_figures_come(page: Page) -> None:
+    await page.add_init_script(
+        """window.shift = 0;
+        new PerformanceObserver((list) => {
+          for (const each of list.getEntries()) window.shift += each.value;
+        }).observe({ type: "layout-shift", buffered: true });"""
+    )
+    await page.goto("/")
+    await expect(figure(page, "agents")).to_have_text(re.compile("[1-9]"))
+    assert await page.evaluate("window.shift") < 0.01
