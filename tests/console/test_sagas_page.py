@@ -1,0 +1,107 @@
+"""Sagas: the list, a saga's diagram and list of steps, its versions, and counts by status."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from harness.browser import NARROW, overflow_px, violations, window
+from playwright.async_api import Browser, Page, expect
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+VERSIONS = """
+from headway.sagas import Saga
+
+first = Saga("versioned", version=1).step("look", "shop.reserve", read_only=True)
+second = Saga("versioned", version=2).step("look", "shop.reserve", read_only=True)
+second.approval("agree", after="look", when="input.amount > 10")
+second.step("end", "shop.notify", after="agree", pivot=True)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def versioned(site) -> None:
+    """A saga with two versions, and one task of each."""
+    (site.shell.folder / "versions.py").write_text(VERSIONS)
+    for version in ("first", "second"):
+        registered = site.shell.run_here("saga", "register", f"versions:{version}")
+        assert registered.code == 0, registered.err
+        submitted = site.shell.run_here("submit", "versioned", '{"amount": 50}')
+        assert submitted.code == 0, submitted.err
+
+
+async def test_the_list_leads_to_a_saga(page: Page) -> None:
+    await page.goto("/sagas")
+    row = page.get_by_role("row", name=re.compile("^versioned"))
+    await expect(row).to_contain_text("2")
+    await row.get_by_role("link", name="versioned").click()
+    await expect(page.get_by_role("heading", name="versioned", level=1)).to_be_visible()
+    await expect(page.get_by_role("heading", name="Steps of version 2")).to_be_visible()
+
+
+async def test_tasks_are_counted_by_status_and_each_count_leads_to_them(page: Page) -> None:
+    await page.goto("/sagas/versioned")
+    about = page.get_by_role("region", name="About the saga")
+    await expect(about.get_by_role("link", name="1 succeeded")).to_be_visible()
+    await expect(about.get_by_role("link", name="1 running")).to_be_visible()
+    await about.get_by_role("link", name="1 running").click()
+    await expect(page).to_have_url(re.compile(r"/tasks\?saga=versioned&status=running$"))
+
+
+async def test_the_diagram_shows_steps_conditions_and_the_point_of_no_return(page: Page) -> None:
+    await page.goto("/sagas/versioned")
+    await expect(page.get_by_role("img", name="3 steps. The list has their order.")).to_be_visible()
+    agree = page.locator(".node[data-step=agree]")
+    await expect(agree).to_contain_text("if input.amount > 10")
+    await expect(page.locator(".node[data-step=end] .node-flag")).to_have_count(1)
+    await expect(page.locator(".edge")).to_have_count(2)
+
+
+async def test_the_list_of_steps_tells_all_that_the_diagram_shows(page: Page) -> None:
+    await page.goto("/sagas/versioned")
+    await page.get_by_role("radiogroup", name="saga").get_by_text("List").click()
+    steps = page.locator(".step-list > li")
+    await expect(steps).to_have_count(3)
+    await expect(steps.nth(1)).to_contain_text("waits for a person's approval")
+    await expect(steps.nth(1)).to_contain_text("input.amount > 10")
+    await expect(steps.nth(2)).to_contain_text("point of no return")
+    await expect(steps.nth(2)).to_contain_text("up to 5 times")
+
+
+async def test_another_version_is_looked_at_by_its_address(page: Page) -> None:
+    await page.goto("/sagas/versioned")
+    await page.get_by_role("link", name="Version 1").click()
+    await expect(page).to_have_url(re.compile(r"\?version=1$"))
+    await expect(page.get_by_role("heading", name="Steps of version 1")).to_be_visible()
+    await expect(page.locator(".node")).to_have_count(1)
+    await page.go_back()
+    await expect(page.locator(".node")).to_have_count(3)
+
+
+async def test_a_saga_that_is_not_there_says_so(page: Page) -> None:
+    await page.goto("/sagas/nobody")
+    await expect(page.get_by_text("There is no saga nobody")).to_be_visible()
+
+
+async def test_without_any_saga_it_says_how_to_register_one(page: Page) -> None:
+    await page.route("**/api/saga.list*", lambda route: route.fulfill(json={"sagas": []}))
+    await page.goto("/sagas")
+    await expect(page.get_by_text("No saga is registered")).to_be_visible()
+    await expect(page.get_by_text("headway saga register")).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, NARROW])
+async def test_sagas_are_accessible_and_fit(browser: Browser, site, width: int, theme: str) -> None:
+    async with window(browser, site.url, token=site.token, width=width, theme=theme) as page:
+        for address in ("/sagas", "/sagas/versioned"):
+            await page.goto(address)
+            await expect(page.get_by_role("heading", level=1)).to_be_visible()
+            await expect(page.locator("[aria-busy], .skeleton")).to_have_count(0)
+            assert await violations(page) == [], address
+            assert await overflow_px(page) == 0, address
+        for view in ("List", "JSON"):
+            await page.get_by_role("radiogroup", name="saga").get_by_text(view).click()
+            assert await violations(page) == [], view
+            assert await overflow_px(page) == 0, view

@@ -1,0 +1,345 @@
+"""The page of a task: its timeline, diagram, steps, history, and every act on it, done for real."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from harness.browser import NARROW, overflow_px, violations, window
+from playwright.async_api import Browser, Page, expect
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def submit(site: Any, saga: str, given: dict[str, Any]) -> str:
+    """Hand in a task; answers its id."""
+    receipt = site.shell.run_here("submit", saga, json.dumps(given), "--json")
+    assert receipt.code == 0, receipt.err
+    return str(receipt.json["task"])
+
+
+async def opened(page: Page, task: str) -> None:
+    """The page of a task, once it shows the task."""
+    await page.goto(f"/tasks/{task}")
+    await expect(page.get_by_role("region", name="Timeline", exact=True)).to_be_visible()
+
+
+async def expect_status(page: Page, status: str) -> None:
+    """The head of the page comes to say so."""
+    await expect(page.locator(".page-head .status")).to_have_text(status)
+
+
+async def acted(page: Page, label: str, fill: dict[str, str] | None = None) -> None:
+    """Press an act in the head of the page, fill in its dialog, and send it."""
+    await page.locator(".page-head").get_by_role("button", name=label, exact=True).click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_role("heading", name="What will happen")).to_be_visible()
+    for name, value in (fill or {}).items():
+        await dialog.get_by_label(name, exact=True).fill(value)
+    await dialog.get_by_label("Note").fill("as agreed")
+    await dialog.locator("button[type=submit]").click()
+    await expect(dialog).to_be_hidden()
+
+
+def told(site: Any, task: str, kind: str) -> dict[str, Any]:
+    """The last event of that type in a task's history, as the API has it."""
+    history = site.shell.run_here("history", task, "--json").json
+    entries = [entry for entry in history["entries"] if entry["type"] == kind]
+    assert entries, f"no {kind} in {[entry['type'] for entry in history['entries']]}"
+    return dict(entries[-1]["data"])
+
+
+def status_of(site: Any, task: str) -> str:
+    return str(site.shell.run_here("status", task, "--json").json["status"])
+
+
+async def test_a_finished_task_shows_its_steps_in_time_and_in_the_diagram(page: Page, site) -> None:
+    task = submit(site, "order", {"fate": "fine"})
+    await opened(page, task)
+    await expect_status(page, "Succeeded")
+    steps = page.locator(".gantt-steps button")
+    await expect(steps).to_have_text(["reserve", "ship", "notify"])
+    await expect(page.locator(".bar-attempt.outcome-completed")).to_have_count(3 + 1)  # and legend
+    await expect(page.locator(".node.status-completed")).to_have_count(3)
+    drawing = page.get_by_role("img", name="3 steps: 3 completed")
+    await expect(drawing).to_be_visible()
+
+
+async def test_the_steps_of_the_chart_are_walked_with_arrow_keys(page: Page, site) -> None:
+    task = submit(site, "order", {"fate": "fine"})
+    await opened(page, task)
+    first = page.get_by_role("button", name="reserve: completed, 1 attempt")
+    await first.focus()
+    await page.keyboard.press("ArrowDown")
+    await expect(page.get_by_role("button", name="ship: completed, 1 attempt")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile(r"\?step=ship$"))
+    await expect(page.get_by_role("region", name="ship", exact=True)).to_contain_text("shop.ship")
+
+
+async def test_the_timeline_is_also_a_table_and_the_saga_a_list(page: Page, site) -> None:
+    task = submit(site, "order", {"fate": "refused"})
+    await opened(page, task)
+    await expect_status(page, "Compensated")
+    await page.get_by_role("radiogroup", name="timeline").get_by_text("Table").click()
+    table = page.get_by_role("table", name="The timeline")
+    await expect(
+        table.get_by_role("row", name=re.compile("ship.*Attempt 1.*Reject"))
+    ).to_be_visible()
+    await expect(
+        table.get_by_role("row", name=re.compile("reserve.*Undo, attempt 1"))
+    ).to_be_visible()
+    await page.get_by_role("radiogroup", name="saga").get_by_text("List").click()
+    await expect(page.locator(".step-list")).to_contain_text("shop.release")
+    await expect(page.locator(".step-list")).to_contain_text("point of no return")
+
+
+async def test_what_was_undone_is_told_in_its_order(page: Page, site) -> None:
+    task = submit(site, "order", {"fate": "refused"})
+    await opened(page, task)
+    chain = page.locator(".chain")
+    await expect(chain).to_contain_text("shop.release undoes shop.reserve")
+    await expect(chain).to_contain_text("Compensated")
+    await expect(page.locator(".edge-back")).to_have_count(0)  # one step alone has no way back
+
+
+async def test_a_steps_error_is_shown_and_its_input_result_and_journal_on_demand(
+    page: Page, site
+) -> None:
+    task = submit(site, "order", {"fate": "stuck"})
+    await page.goto(f"/tasks/{task}?step=notify")
+    step = page.get_by_role("region", name="notify", exact=True)
+    await expect(step).to_contain_text("the mail server is down")
+    await step.get_by_text("Input", exact=True).click()
+    await expect(step.get_by_label("Input", exact=True)).to_contain_text('"fate": "stuck"')
+    await page.locator(".gantt-steps button").get_by_text("reserve").click()
+    step = page.get_by_role("region", name="reserve", exact=True)
+    await step.get_by_text("Result", exact=True).click()
+    await expect(step.get_by_label("Result", exact=True)).to_contain_text('"reserved": 1')
+    await step.get_by_text("Journal", exact=True).click()
+    await expect(step).to_contain_text("Nothing is written in its journal")
+
+
+async def test_a_journal_tells_each_call_with_what_it_cost(page: Page, site) -> None:
+    task = submit(site, "refund", {"amount": 5})
+    await page.goto(f"/tasks/{task}?step=consult")
+    step = page.get_by_role("region", name="consult", exact=True)
+    await expect(step.locator(".status-completed")).to_be_visible()
+    await step.get_by_text("Journal", exact=True).click()
+    await expect(step).to_contain_text("think is called")
+    await expect(step).to_contain_text("15 tokens, $0.25")
+    await expect(step).to_contain_text("a private answer")
+
+
+async def test_the_page_goes_along_and_keeps_focus_and_what_is_open(page: Page, site) -> None:
+    task = submit(site, "refund", {"amount": 5})
+    await opened(page, task)
+    await expect(page.get_by_role("button", name=re.compile("paid: scheduled"))).to_be_visible()
+    await page.goto(f"/tasks/{task}?step=consult")
+    step = page.get_by_role("region", name="consult", exact=True)
+    await step.get_by_text("Journal", exact=True).click()
+    await expect(step).to_contain_text("think is called")
+    await page.get_by_role("button", name=re.compile("consult: completed")).focus()
+    signalled = site.shell.run_here("signal", task, "paid", "--payload", "7")
+    assert signalled.code == 0, signalled.err
+    await expect_status(page, "Succeeded")
+    await expect(page.get_by_role("button", name=re.compile("consult: completed"))).to_be_focused()
+    await expect(step).to_contain_text("think is called")
+    await expect(page.locator(".node.status-completed")).to_have_count(4)
+
+
+async def test_the_history_has_every_event_and_new_ones_come_to_it(page: Page, site) -> None:
+    task = submit(site, "refund", {"amount": 500})
+    await opened(page, task)
+    history = page.get_by_role("region", name="History", exact=True).first
+    await expect(
+        history.get_by_role("row", name=re.compile("Attempt dispatched agree"))
+    ).to_be_visible()
+    await acted(page, "Cancel")
+    await expect(history.get_by_role("row", name=re.compile("Task compensated"))).to_be_visible()
+    count = len(site.shell.run_here("history", task, "--json").json["entries"])
+    await expect(history.locator("tbody tr")).to_have_count(count)
+
+
+async def test_cancel_says_what_is_undone_and_undoes_it(page: Page, site) -> None:
+    task = submit(site, "refund", {"amount": 5})
+    await opened(page, task)
+    await expect(page.get_by_role("button", name=re.compile("paid: scheduled"))).to_be_visible()
+    await page.locator(".page-head").get_by_role("button", name="Cancel").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("Undone, in this order: consult (shop.cease).")
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_be_hidden()
+    assert status_of(site, task) == "running"
+    await acted(page, "Cancel")
+    await expect_status(page, "Compensated")
+    event = told(site, task, "RecoveryStarted")
+    assert event["by"] == "console"
+    assert "as agreed" in event["reason"]
+
+
+async def test_approve_and_reject(page: Page, site) -> None:
+    approved = submit(site, "refund", {"amount": 20})
+    await opened(page, approved)
+    await acted(page, "Approve")
+    await expect(page.get_by_role("button", name=re.compile("agree: completed"))).to_be_visible()
+    assert told(site, approved, "StepApproved") | {"reason": ""} == {
+        "step": "agree",
+        "by": "console",
+        "reason": "",
+    }
+    rejected = submit(site, "refund", {"amount": 20})
+    await opened(page, rejected)
+    await acted(page, "Reject")
+    await expect_status(page, "Compensated")
+    assert told(site, rejected, "StepRejected")["reason"] == "as agreed"
+
+
+async def test_signal(page: Page, site) -> None:
+    task = submit(site, "refund", {"amount": 5})
+    await opened(page, task)
+    await expect(page.get_by_role("button", name=re.compile("paid: scheduled"))).to_be_visible()
+    await acted(page, "Signal", {"Id": "bank-7", "Payload, as JSON": '{"cents": 500}'})
+    await expect_status(page, "Succeeded")
+    received = told(site, task, "SignalReceived")
+    assert (received["name"], received["id"], received["payload"]) == (
+        "paid",
+        "bank-7",
+        {"cents": 500},
+    )
+
+
+async def test_a_payload_that_is_no_json_is_refused_where_it_was_typed(page: Page, site) -> None:
+    task = submit(site, "refund", {"amount": 5})
+    await opened(page, task)
+    await page.locator(".page-head").get_by_role("button", name="Signal").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Payload, as JSON", exact=True).fill("bank transfer")
+    await dialog.get_by_role("button", name="Send").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("Put a text in double quotes.")
+    await expect(dialog.get_by_role("button", name="Send")).to_be_enabled()
+
+
+async def test_retry_and_resume_give_a_stuck_step_another_series(page: Page, site) -> None:
+    task = submit(site, "order", {"fate": "stuck"})
+    await opened(page, task)
+    await expect_status(page, "Parked")
+    await expect(page.locator(".reason")).to_contain_text("the mail server is down")
+    await acted(page, "Retry")
+    attempts = page.get_by_role("button", name=re.compile("notify: .*2 attempts"))
+    await expect(attempts).to_be_visible()
+    await expect_status(page, "Parked")
+    assert told(site, task, "TaskResumed")["steps"] == ["notify"]
+    await acted(page, "Resume")
+    await expect(
+        page.get_by_role("button", name=re.compile("notify: .*3 attempts"))
+    ).to_be_visible()
+
+
+async def test_settle_takes_a_persons_word(page: Page, site) -> None:
+    task = submit(site, "order", {"fate": "stuck"})
+    await opened(page, task)
+    await expect_status(page, "Parked")
+    step = page.get_by_role("region", name="notify", exact=True)
+    await step.get_by_role("button", name="Settle").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_text("It happened").click()
+    await dialog.get_by_label("Result, as JSON", exact=True).fill('{"sent": true}')
+    await dialog.get_by_label("Note").fill("the mail is in the outbox")
+    await dialog.get_by_role("button", name="Settle").click()
+    await expect_status(page, "Succeeded")
+    settled = told(site, task, "StepSettled")
+    assert (settled["by"], settled["reason"]) == ("console", "the mail is in the outbox")
+    assert settled["result"] == {"sent": True}
+
+
+async def test_fork_leads_to_the_new_task_and_back(page: Page, site) -> None:
+    task = submit(site, "order", {"fate": "stuck"})
+    await opened(page, task)
+    await page.locator(".page-head").get_by_role("button", name="Fork").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("Results that are kept: reserve, ship.")
+    await dialog.get_by_label("From").select_option("ship")
+    await expect(dialog).to_contain_text("Done again in the new task: ship, notify.")
+    await dialog.get_by_label("From").select_option("notify")
+    await dialog.get_by_role("button", name="Fork").click()
+    await expect(page).not_to_have_url(re.compile(task))
+    await expect(page.get_by_role("link", name=task).first).to_be_visible()
+    forked = page.url.rpartition("/")[2].partition("?")[0]
+    assert site.shell.run_here("status", forked, "--json").json["forked_from"] == task
+
+
+async def test_move_first_finds_out_whether_it_fits_and_says_why_not(page: Page, site) -> None:
+    (site.shell.folder / "later.py").write_text(LATER)
+    registered = site.shell.run_here(
+        "saga", "register", "later:first", "later:second", "later:other"
+    )
+    assert registered.code == 0, registered.err
+    task = submit(site, "moved", {"fate": "fine"})
+    await opened(page, task)
+    await page.locator(".page-head").get_by_role("button", name="Move").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("To").select_option("3")
+    await dialog.get_by_role("button", name="Move").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("cannot be moved to version 3")
+    await dialog.get_by_label("To").select_option("2")
+    await dialog.get_by_role("button", name="Move").click()
+    await expect(dialog).to_be_hidden()
+    await expect(page.get_by_role("link", name="moved, version 2")).to_be_visible()
+    assert told(site, task, "TaskMoved")["target"] == 2
+
+
+LATER = """
+from headway.sagas import Saga
+
+def saga(version: int, first: str) -> Saga:
+    saga = Saga("moved", version=version).step("look", first, read_only=True)
+    saga.wait("go", after="look")
+    return saga if version == 1 else saga.step("end", "shop.notify", after="go", read_only=True)
+
+first, second, other = saga(1, "shop.reserve"), saga(2, "shop.reserve"), saga(3, "shop.ship")
+"""
+
+
+async def test_a_refusal_is_shown_in_the_dialog_that_asked(page: Page, site) -> None:
+    task = submit(site, "order", {"fate": "stuck"})
+    await opened(page, task)
+    await expect_status(page, "Parked")
+    await page.locator(".page-head").get_by_role("button", name="Retry").click()
+    settled = site.shell.run_here("settle", task, "notify", "--happened")
+    assert settled.code == 0, settled.err
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_role("button", name="Try again").click()
+    await expect(dialog.get_by_role("alert")).not_to_be_empty()
+    await dialog.get_by_role("button", name="Back").click()
+    await expect_status(page, "Succeeded")
+
+
+async def test_a_task_that_is_not_there_says_so(page: Page) -> None:
+    await page.goto("/tasks/01a22acd-0000-7000-8000-000000000000")
+    await expect(page.get_by_role("alert")).to_contain_text("there is no task")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, NARROW])
+async def test_the_page_of_a_task_is_accessible_and_fits(
+    browser: Browser, site, width: int, theme: str
+) -> None:
+    task = submit(site, "order", {"fate": "refused"})
+    async with window(browser, site.url, token=site.token, width=width, theme=theme) as page:
+        await opened(page, task)
+        await expect_status(page, "Compensated")
+        for text in ("Input", "Result", "Journal"):
+            await page.locator(".on-demand summary").get_by_text(text, exact=True).click()
+        await expect(page.locator("[aria-busy], .skeleton")).to_have_count(0)
+        assert await violations(page) == []
+        assert await overflow_px(page) == 0
+        await page.get_by_role("radiogroup", name="timeline").get_by_text("Table").click()
+        await page.get_by_role("radiogroup", name="saga").get_by_text("List").click()
+        assert await violations(page) == []
+        assert await overflow_px(page) == 0
+        await page.locator(".page-head").get_by_role("button", name="Fork").click()
+        await expect(page.get_by_role("dialog")).to_be_visible()
+        assert await violations(page) == []
