@@ -9,6 +9,7 @@ from headway.agents import catalogue_views, views
 from headway.coordinator import portraits
 from headway.coordinator.breaker import Breaker
 from headway.coordinator.breakers import view_of
+from headway.coordinator.census import Census
 from headway.coordinator.errors import Refusal
 from headway.coordinator.jetstream import JetStreamError
 from headway.coordinator.presence import Roll
@@ -37,6 +38,7 @@ class Catalogue:
         self._roll = roll
         self._clock = clock
         self._breaker_of = breaker_of
+        self._census = Census(store, clock)
         self._check = InputCheck()
 
     def operations(self) -> dict[str, Serve]:
@@ -77,12 +79,13 @@ class Catalogue:
         if not matching:
             version = "" if request.version is None else f" version {request.version}"
             raise Refusal(f"there is no saga {request.name!r}{version}", 404)
-        return portraits.saga_view(matching[-1], whole=True)
+        return portraits.saga_view(matching[-1])
 
     async def sagas(self, _request: views.Nothing) -> catalogue_views.SagaList:
+        counted = await self._census.look()
         rows = await self._store.fetch("list_sagas")
         return catalogue_views.SagaList(
-            sagas=[portraits.saga_view(row, whole=False) for row in rows]
+            sagas=[portraits.saga_in_list(row, counted) for row in rows], counted_at=counted.at
         )
 
     async def agents(self, _request: views.Nothing) -> catalogue_views.AgentList:

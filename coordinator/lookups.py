@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from uuid import UUID
 
-import orjson
 from headway.agents import views
 from headway.coordinator import portraits
 from headway.coordinator.errors import Refusal
+from headway.coordinator.listing import Listing
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded
 from headway.coordinator.serving import Serve, typed
@@ -17,7 +17,6 @@ from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
 
 FORKS_SHOWN_MAX = 100
-OPEN_STATUSES = frozenset({"running", "compensating", "parked", "failed_to_compensate"})
 
 
 Explain = Callable[[Loaded], Awaitable[Mapping[str, str]]]
@@ -36,6 +35,7 @@ class Lookups:
         explain: Explain,
     ) -> None:
         self._store = store
+        self._listing = Listing(store)
         self._settled = settled
         self._roll = roll
         self._clock = clock
@@ -75,22 +75,8 @@ class Lookups:
         return view
 
     async def list(self, request: views.ListRequest) -> views.TaskPage:
-        statuses = [str(status) for status in request.status]
-        name = "list_open_tasks" if statuses and set(statuses) <= OPEN_STATUSES else "list_tasks"
-        rows = await self._store.fetch(
-            name,
-            read_cursor(request.cursor),
-            statuses,
-            request.saga,
-            orjson.dumps(request.attributes).decode(),
-            request.created_after,
-            request.created_before,
-            request.limit + 1,
-            request.owner,
-        )
-        page = [portraits.row_view(row) for row in rows[: request.limit]]
-        more = len(rows) > request.limit
-        return views.TaskPage(tasks=page, cursor=str(page[-1].task) if more else None)
+        rows, cursor = await self._listing.page(request, request.cursor, request.limit)
+        return views.TaskPage(tasks=[portraits.row_view(row) for row in rows], cursor=cursor)
 
     async def history(self, request: views.HistoryRequest) -> views.History:
         rows = await self._store.fetch("history", request.task, request.after, request.limit + 1)
@@ -102,13 +88,3 @@ class Lookups:
     async def _look(self, task: UUID) -> Loaded | None:
         just_ended = self._settled.look(task, self._clock())
         return just_ended or (await self._store.read([task])).get(task)
-
-
-def read_cursor(cursor: str | None) -> UUID | None:
-    """The task that a page's cursor stands for; Refusal if it is none."""
-    if cursor is None:
-        return None
-    try:
-        return UUID(cursor)
-    except ValueError as error:
-        raise Refusal("cursor: not one that this API gave", 422) from error

@@ -12,6 +12,7 @@ import asyncpg
 import orjson
 from headway.agents import catalogue_views, views
 from headway.agents.codec import is_sealed_body
+from headway.coordinator.census import Counted
 from headway.coordinator.commands import agent_of
 from headway.coordinator.family import child_id
 from headway.coordinator.records import Loaded
@@ -74,13 +75,23 @@ def history_entry(row: asyncpg.Record) -> views.HistoryEntry:
     )
 
 
-def saga_view(row: asyncpg.Record, *, whole: bool) -> catalogue_views.SagaView:
+def saga_view(row: asyncpg.Record) -> catalogue_views.SagaView:
+    """A saga with its definition."""
+    return _saga_view(row).model_copy(update={"definition": orjson.loads(row["body"])})
+
+
+def saga_in_list(row: asyncpg.Record, counted: Counted) -> catalogue_views.SagaView:
+    """A saga with the counts of its tasks."""
+    counts = dict(counted.of(row["name"], row["version"]))
+    return _saga_view(row).model_copy(update={"counts": counts})
+
+
+def _saga_view(row: asyncpg.Record) -> catalogue_views.SagaView:
     return catalogue_views.SagaView(
         name=row["name"],
         version=row["version"],
         digest=row["digest"],
         registered_at=row["registered_at"],
-        definition=orjson.loads(row["body"]) if whole else None,
     )
 
 

@@ -10,7 +10,7 @@ import orjson
 from headway.agents import views
 from headway.agents.identity import invocation_id, operation_id
 from headway.coordinator import portraits
-from headway.coordinator.lookups import read_cursor
+from headway.coordinator.listing import read_cursor
 from headway.coordinator.serving import Serve, typed
 from headway.coordinator.store import Store
 

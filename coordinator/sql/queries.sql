@@ -185,7 +185,8 @@ LIMIT $3;
 
 -- name: list_tasks
 -- Newest first. $1 before this id, $2 statuses (empty: any), $3 saga, $4 attributes it must have,
--- $5 and $6 created after and before (UUIDv7 carries the time), $7 how many, $8 owner.
+-- $5 and $6 created after and before (UUIDv7 carries the time), $7 how many, $8 owner, $9 and $10
+-- sagas and their versions (null: any).
 SELECT id, saga, saga_version, status, version, headway.text_of(state, 'reason') AS reason,
        created_at, updated_at, owner
 FROM headway.tasks
@@ -196,6 +197,13 @@ WHERE id < coalesce($1::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
   AND ($5::timestamptz IS NULL OR created_at >= $5::timestamptz)
   AND ($6::timestamptz IS NULL OR created_at < $6::timestamptz)
   AND ($8::text IS NULL OR owner = $8::text)
+  AND (
+        $9::text[] IS NULL
+        OR (
+            saga = ANY($9::text[])
+            AND (saga, saga_version) IN (SELECT * FROM unnest($9::text[], $10::integer[]))
+        )
+    )
 ORDER BY id DESC
 LIMIT $7;
 
@@ -223,8 +231,20 @@ WHERE id < coalesce($1::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
   AND ($5::timestamptz IS NULL OR created_at >= $5::timestamptz)
   AND ($6::timestamptz IS NULL OR created_at < $6::timestamptz)
   AND ($8::text IS NULL OR owner = $8::text)
+  AND (
+        $9::text[] IS NULL
+        OR (
+            saga = ANY($9::text[])
+            AND (saga, saga_version) IN (SELECT * FROM unnest($9::text[], $10::integer[]))
+        )
+    )
 ORDER BY id DESC
 LIMIT $7;
+
+-- name: count_by_saga
+SELECT saga, saga_version, status, count(*) AS tasks
+FROM headway.tasks
+GROUP BY saga, saga_version, status;
 
 -- name: stream_identities
 SELECT name, created FROM headway.streams;

@@ -149,6 +149,7 @@ class Walk:
             *times,
             limit,
             rng.choice((None, "", "ann")),
+            *rng.choice(((None, None), (["pair", "pair"], [1, 2]), (["pair"], [2]), ([], []))),
         )
         return rng.choice(
             (
@@ -156,6 +157,7 @@ class Walk:
                 ("history", (self.task(), self.number(), limit)),
                 ("list_tasks", listing),
                 ("list_open_tasks", listing),
+                ("count_by_saga", ()),
                 ("list_waiting_tasks", (before, rng.choice((None, "pair", "none")), limit, None)),
                 ("owner_of_task", (self.task(),)),
                 ("last_resumptions", ([self.task(), self.task()],)),

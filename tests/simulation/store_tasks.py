@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -153,10 +154,14 @@ def list_tasks(
     created_before: datetime | None,
     limit: int,
     owner: str | None,
+    sagas: Sequence[str] | None,
+    versions: Sequence[int] | None,
 ) -> list[Row]:
     v.uuid(before)
-    v.text(*statuses, saga, owner)
+    v.text(*statuses, saga, owner, *(sagas or ()))
     v.bigint(limit)
+    v.integer(*(versions or ()))
+    named = set(zip(sagas or (), versions or (), strict=True))
     wanted, since, until = v.binary_json(attributes), v.ms(created_after), v.ms(created_before)
     found = [
         task
@@ -167,8 +172,18 @@ def list_tasks(
         and (since is None or task.created_at >= since)
         and (until is None or task.created_at < until)
         and owner in (None, task.owner)
+        and (sagas is None or (task.saga, task.saga_version) in named)
     ]
     return [_listed(task) for task in found[:limit]]
+
+
+@reads
+def count_by_saga(tables: Tables) -> list[Row]:
+    counts = Counter((task.saga, task.saga_version, task.status) for task in tables.tasks.values())
+    return [
+        Row(saga=saga, saga_version=version, status=status, tasks=tasks)
+        for (saga, version, status), tasks in counts.items()
+    ]
 
 
 @reads
