@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import Any
 
+from headway.agents import subjects
 from headway.agents.pull import ACK_WAIT_S
 from headway.agents.views import ClaimReply
 from headway.conform.actions import ECHO, WORK
@@ -141,6 +142,15 @@ async def kept(kit: Kit) -> None:
     order = await kit.order(WORK, {"ms": LONG_MS}).send()
     await order.completed(within_s=LONG_MS / 1_000 + 5.0)
     expect("the deliveries", len(order.deliveries), 1)
+
+
+@CHECKS.should("once it is told that something limits it, it asks for all turns", alone=True)
+async def paced(kit: Kit) -> None:
+    kit.standin.say(subjects.paced_subject(kit.standin.agent))
+    await asyncio.sleep(QUIET_S)
+    order = await kit.order(ECHO).send()
+    await order.completed()
+    expect("the claims' `first`", [claim.first for claim in order.claims], [True])
 
 
 async def _claimed(order: Order, count: int) -> float:

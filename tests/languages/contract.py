@@ -157,7 +157,7 @@ def offered() -> Offer:
     parts.catalogue.operations.return_value = {}
     parts.admission.operations.return_value = {}
     parts.command_keys = CommandKeys(MagicMock(), MagicMock())
-    return services(parts, MagicMock())
+    return services(parts)
 
 
 def written(text: str) -> str:

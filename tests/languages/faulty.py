@@ -202,6 +202,24 @@ def drops_what_it_has_when_stopped() -> None:
     bare.BareAgent.run = run
 
 
+@finds("paced")
+def does_not_hear_that_it_is_limited() -> None:
+    async def on_paced(self: bare.BareAgent, msg: Any) -> None:
+        return
+
+    bare.BareAgent._on_paced = on_paced
+
+
+@finds("server-killed")
+def gives_up_when_the_server_is_gone() -> None:
+    known = bare.Client.connect
+
+    async def connect(self: Any, **options: Any) -> None:
+        await known(self, **options | {"max_reconnect_attempts": 0, "allow_reconnect": False})
+
+    bare.Client.connect = connect
+
+
 if __name__ == "__main__":
     FAULTS[sys.argv[1]][0]()
     asyncio.run(bare.serve("hotels", HANDLERS))

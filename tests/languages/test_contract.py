@@ -12,7 +12,18 @@ from uuid import UUID
 
 import pytest
 import yaml
-from headway.agents import heartbeats, messages, payloads, plainjson, pull, repeats, reports
+from headway.agents import (
+    entries,
+    gates,
+    heartbeats,
+    journal,
+    messages,
+    payloads,
+    plainjson,
+    pull,
+    repeats,
+    reports,
+)
 from headway.agents.command_signing import is_signed, signed
 from headway.agents.deadletters import Refused, letter
 from headway.agents.identity import operation_id
@@ -165,6 +176,21 @@ def test_its_limits_and_words_are_those_of_the_code(document: dict[str, Any]) ->
         "Undecryptable",
     ):
         assert f"`{kind}`" in prose
+
+
+def test_the_problem_types_of_its_requests_are_in_it(document: dict[str, Any]) -> None:
+    prose = document["info"]["description"]
+    of_journals = (
+        *(entries.SUPERSEDED, entries.OUT_OF_ORDER, entries.TOOL_NOT_ALLOWED),
+        *(entries.BUDGET_SPENT, entries.LOOP_DETECTED, entries.TRIPPED),
+    )
+    for kind in {*of_journals, *gates.CODES} - {gates.DECIDED}:  # that one is for people
+        assert f"`{kind}`" in prose, kind
+    for kind, code in gates.CODES.items():
+        [line] = [each for each in prose.splitlines() if f"`{kind}`" in each] or [""]
+        assert kind == gates.DECIDED or f"| {code} |" in line, kind
+    for kind in journal.GUARDS.values():
+        assert f"`{kind}`" in prose, kind
 
 
 def test_the_conformance_actions_are_in_it(document: dict[str, Any]) -> None:

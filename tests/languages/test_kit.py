@@ -36,7 +36,7 @@ async def test_each_fault_is_found_by_the_check_that_is_for_it(tmp_path: Path) -
     found = await asyncio.gather(*(look(name, check) for name, (_, check) in FAULTS.items()))
     missed = [f"{fault}: {finding}" for fault, finding in found if finding.verdict != "FAILS"]
     assert missed == []
-    assert len(found) == 20
+    assert len(found) == 22
 
 
 async def test_an_agent_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path) -> None:
