@@ -17,6 +17,7 @@ from headway.agents.codec import Keyring
 from headway.agents.connection import connect
 from headway.agents.documents import Documents
 from headway.agents.errors import InvalidInput
+from headway.agents.insight import Insight
 from headway.agents.interventions import Interventions
 from headway.agents.limiting import Limiting
 from headway.agents.manifest import Manifest
@@ -41,7 +42,7 @@ class SagaDefinition(Protocol):
     def to_json(self) -> bytes: ...
 
 
-class Client(Submissions, Interventions, Limiting, Operating, Reading):
+class Client(Submissions, Interventions, Limiting, Operating, Insight, Reading):
     """Everything that a coordinator offers. Errors are those of `headway.agents.errors`."""
 
     @classmethod

@@ -19,7 +19,6 @@ from headway.agents.errors import InvalidInput, NotFound, Unavailable
 from headway.agents.messages import describe
 from headway.agents.news import SETTLED, is_any, news_of, wait_for
 from headway.agents.subjects import FEED
-from headway.agents.timeline_views import TimelineRequest, TimelineView
 from headway.agents.views import (
     GetRequest,
     History,
@@ -65,10 +64,6 @@ class Reading(Api):
             entries += page.entries
             if not page.more or not page.entries:
                 return entries
-
-    async def timeline(self, task: UUID) -> TimelineView:
-        """What happened to the task until now, as bars and marks."""
-        return await self.ask("timeline", TimelineRequest(task=task), TimelineView)
 
     async def journal(self, task: UUID, step: str, phase: Phase = "action") -> AsyncIterator[Entry]:
         """What the agents of a step did, call by call, oldest first."""

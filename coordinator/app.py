@@ -12,9 +12,6 @@ import logging
 import random
 import signal
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
-from functools import partial
-from importlib.metadata import version
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -24,8 +21,6 @@ from headway.agents.connection import Connection, connect
 from headway.agents.isolation import Isolation
 from headway.agents.news import is_settled, news_of
 from headway.agents.pull import Delivery, Pull
-from headway.agents.reading import Health
-from headway.agents.views import Nothing
 from headway.agents.wire import Wire
 from headway.coordinator.access import Access
 from headway.coordinator.admission import Admission
@@ -43,25 +38,26 @@ from headway.coordinator.feed import Feed
 from headway.coordinator.feed_http import feed_router
 from headway.coordinator.housekeeping import Housekeeping
 from headway.coordinator.http_face import HttpFace
-from headway.coordinator.http_probes import Look
 from headway.coordinator.inlets import Inlets
 from headway.coordinator.intake import Answer, Intake
 from headway.coordinator.observing import Observers
+from headway.coordinator.overview import KEEP_EVERY_S, Overview
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import NewTask
 from headway.coordinator.repeating import first_of, forever, until_up
 from headway.coordinator.schemas import InputCheck
 from headway.coordinator.services import Parts, services
-from headway.coordinator.serving import typed
 from headway.coordinator.settings import Settings
 from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
 from headway.coordinator.sweep import Sweep
+from headway.coordinator.tally import Tally
 from headway.coordinator.tokens import Tokens
 from headway.coordinator.topology import Topology
 from headway.coordinator.vigil import Vigil
 from headway.coordinator.vouching import Vouching
 from headway.coordinator.watch import WATCH_INTERVAL_S
+from headway.coordinator.wellbeing import Wellbeing
 from headway.sagas.inputs import Guarded, Input
 
 _LOG = logging.getLogger(__name__)
@@ -87,6 +83,7 @@ class Coordinator:
         self._tokens = Tokens(self._store.fetch, required=settings.require_tokens)
         self._intake = Intake()
         self._roll = Roll()
+        self._tally = Tally()
         self._pulls: list[Pull] = []
         self._http = HttpFace(settings, self._tokens)
 
@@ -124,7 +121,7 @@ class Coordinator:
             await connection.wire.subscribe(subjects.PRESENCE, self._roll.hear)
             await self._api.start()
             feed = feed_router(self._feed, self._http.access, self._store.owner_of)
-            self._http.open(self._offer, self._looks(), [feed])
+            self._http.open(self._offer, self._wellbeing.looks(), [feed])
             await until_up("JetStream", self._vigil.succession.begin, stop)
             _LOG.info("coordinator %s serves", self.id)
             await stop.wait()
@@ -155,7 +152,7 @@ class Coordinator:
         settled = Settled(lambda task: news_of(wire, task, is_settled))
         check = InputCheck().check
         family = Family(self._tell, now_ms)
-        observe = Observers(settled.observe)
+        observe = Observers(settled.observe, self._tally.observe)
         engine = Engine(store, store.sagas, commands, observe, family, check, sweep.suspect, put)
         self._batches = Batches(self._intake, engine, self._freed, self._ask_again)
         self._ask = asking(self._batches.ask)
@@ -164,25 +161,7 @@ class Coordinator:
         acknowledge = vigil.held.acknowledge
         inlets = Inlets(bus, put, acknowledge, now_ms, self._rng, self._tokens, vouching)
         catalogue = Catalogue(store, topology, roll, now_ms, admission.breakers.of)
-        parts = Parts(
-            connection,
-            store,
-            topology,
-            bus,
-            roll,
-            settled,
-            catalogue,
-            self._ask,
-            self._guard,
-            self._jitter,
-            self._command_keys,
-            admission,
-            now_ms,
-        )
-        access = Access(self._tokens, store.owner_of)
-        health = typed(Nothing, Health, self._health)
-        self._offer = access.guarded(services(parts, health))
-        self._api = Api(connection, self._offer, access.caller)
+        self._offer_services(connection, bus, settled, catalogue)
         self._housekeeping = Housekeeping(
             self.id, self._clock, store, topology, catalogue, sweep, inlets, roll
         )
@@ -193,12 +172,33 @@ class Coordinator:
             self._pull(wire, subjects.EVENTS_STREAM, inlets.on_event),
         ]
 
-    def _looks(self) -> dict[str, Look]:
-        return {
-            "PostgreSQL": partial(self._store.fetch, "now"),
-            "NATS": self._topology.reach,
-            "streams": self._topology.check_streams,
-        }
+    def _offer_services(
+        self, connection: Connection, bus: Bus, settled: Settled, catalogue: Catalogue
+    ) -> None:
+        store, topology, now_ms = self._store, self._topology, self._clock.now_ms
+        wire = connection.wire
+        self._wellbeing = Wellbeing(wire, store, topology)
+        self._overview = Overview(self.id, self._tally, store, wire, self._roll, now_ms)
+        parts = Parts(
+            connection,
+            store,
+            topology,
+            bus,
+            self._roll,
+            settled,
+            catalogue,
+            self._ask,
+            self._guard,
+            self._jitter,
+            self._command_keys,
+            self._admission,
+            self._wellbeing,
+            self._overview,
+            now_ms,
+        )
+        access = Access(self._tokens, store.owner_of)
+        self._offer = access.guarded(services(parts))
+        self._api = Api(connection, self._offer, access.caller)
 
     def _pull(self, wire: Wire, stream: str, on_delivery: Callable[[Delivery], None]) -> Pull:
         taking = self._vigil.held.taking(stream, on_delivery)
@@ -217,6 +217,7 @@ class Coordinator:
             forever("peers", look.tend_peers, TEND_INTERVAL_S),
             forever("lost workers", self._vigil.watch.agents, WATCH_INTERVAL_S),
             forever("lost coordinators", self._vigil.watch.peers, WATCH_INTERVAL_S),
+            forever("tallies", self._overview.keep, KEEP_EVERY_S),
             forever("partitions", look.tend_partitions, PARTITIONS_INTERVAL_S),
         ]
 
@@ -228,6 +229,7 @@ class Coordinator:
                 self._feed.close()
                 await self._http.stop()
                 await self._api.stop()
+                await self._overview.keep()
                 await self._housekeeping.leave()
                 await self._vigil.end()
         except (CoordinatorError, TimeoutError) as error:
@@ -252,16 +254,6 @@ class Coordinator:
 
     def _jitter(self) -> float:
         return self._rng.uniform(-1.0, 1.0)
-
-    async def _health(self, _request: Nothing) -> Health:
-        row = (await self._store.fetch("now"))[0]
-        return Health(
-            status="ok",
-            postgres=row["version"],
-            nats=self._topology.server_version,
-            version=version("headway"),
-            now=datetime.now(UTC),
-        )
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:

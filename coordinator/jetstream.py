@@ -68,6 +68,12 @@ async def message_at(wire: Wire, stream: str, sequence: int) -> Stored | None:
     return await _message(wire, stream, {"seq": sequence})
 
 
+async def oldest_at(wire: Wire, stream: str) -> datetime | None:
+    """Since when the oldest message of a stream is there; None if it holds none."""
+    state = (await ask(wire, f"STREAM.INFO.{stream}"))["state"]
+    return datetime.fromisoformat(state["first_ts"]) if state["messages"] else None
+
+
 async def _message(wire: Wire, stream: str, which: dict[str, Any]) -> Stored | None:
     try:
         message = (await ask(wire, f"STREAM.MSG.GET.{stream}", which))["message"]

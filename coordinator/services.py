@@ -23,9 +23,10 @@ from headway.coordinator.journal import Hold, Journal
 from headway.coordinator.lookups import Lookups
 from headway.coordinator.moves import Moves
 from headway.coordinator.operations import Surroundings, TaskOperations
+from headway.coordinator.overview import Overview
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded
-from headway.coordinator.serving import Offer, Serve
+from headway.coordinator.serving import Offer
 from headway.coordinator.settled import Settled
 from headway.coordinator.signing import Signing
 from headway.coordinator.store import Store
@@ -33,6 +34,7 @@ from headway.coordinator.timelines import Timelines
 from headway.coordinator.topology import Topology
 from headway.coordinator.vouching import Vouching
 from headway.coordinator.waitinglist import WaitingList
+from headway.coordinator.wellbeing import Wellbeing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,12 @@ class Parts:
     jitter: Callable[[], float]
     command_keys: CommandKeys
     admission: Admission
+    wellbeing: Wellbeing
+    overview: Overview
     clock: Callable[[], int]
 
 
-def services(parts: Parts, health: Serve) -> Offer:
+def services(parts: Parts) -> Offer:
     """Every operation, by name."""
     store, roll, wire, now_ms = parts.store, parts.roll, parts.connection.wire, parts.clock
     gates = Gates(store, Signing(store, now_ms), wire, now_ms)
@@ -87,7 +91,8 @@ def services(parts: Parts, health: Serve) -> Offer:
         **Audits(store).operations(),
         **DeadLetters(store, wire, Vouching(parts.command_keys.key_for)).operations(),
         **parts.admission.operations(),
-        "health": health,
+        **parts.overview.operations(),
+        **parts.wellbeing.operations(),
     }
     agents = {
         **tasks.agent_operations(),

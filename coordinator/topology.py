@@ -17,7 +17,6 @@ from headway.agents import subjects
 from headway.agents.connection import Connection
 from headway.coordinator import streams
 from headway.coordinator.commands import Sought
-from headway.coordinator.errors import BusUnavailable
 from headway.coordinator.jetstream import (
     STREAM_NAME_IN_USE,
     JetStreamError,
@@ -87,12 +86,6 @@ class Topology:
                 if info["state"]["consumer_count"] >= wanted[name]:
                     found[name] = info["created"]
         return found
-
-    async def reach(self) -> None:
-        """Return once NATS has answered; BusUnavailable or TimeoutError if it does not."""
-        if not self._wire.connected:
-            raise BusUnavailable("there is no connection to NATS")
-        await self._wire.flush()
 
     async def check_streams(self) -> None:
         """JetStreamError unless each stream is there, with a leader where it has several copies."""

@@ -1,0 +1,21 @@
+"""Looking closer at what coordinators know: a task in time, one of its steps, the whole system."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from headway.agents.api import Api
+from headway.agents.overview_views import OverviewRequest, OverviewView
+from headway.agents.timeline_views import TimelineRequest, TimelineView
+
+
+class Insight(Api):
+    """Questions that change nothing."""
+
+    async def timeline(self, task: UUID) -> TimelineView:
+        """What happened to the task until now, as bars and marks; NotFound if there is none."""
+        return await self.ask("timeline", TimelineRequest(task=task), TimelineView)
+
+    async def overview(self) -> OverviewView:
+        """How the whole system does: over the last hour, and now."""
+        return await self.ask("overview", OverviewRequest(), OverviewView)
