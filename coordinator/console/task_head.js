@@ -62,7 +62,12 @@ class Head {
       ["Forked from", task.forked_from && taskLink(task.forked_from), "fact-wide"],
       ["Used", usageText(task)],
       ["Payloads", task.encrypted && "encrypted end to end"],
-      ["Trace", [href ? h("a", { href, target: "_blank", rel: "noopener noreferrer", class: "mono" }, trace) : h("span", { class: "mono" }, trace), copyButton(trace, "Trace id")], "fact-wide"],
+      ["Trace", [
+        href
+          ? h("a", { href, target: "_blank", rel: "noopener noreferrer", class: "mono" }, trace)
+          : h("span", { class: "mono" }, trace),
+        copyButton(trace, "Trace id"),
+      ], "fact-wide"],
     ];
   }
 }

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from harness.browser import window
+from headway.coordinator.http_console import FOLDER as CONSOLE
 from playwright.async_api import Browser, Page, Route, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -183,3 +184,11 @@ async def test_on_a_narrow_screen_the_places_are_in_a_menu(browser: Browser, sit
         await link.click()
         await expect(page.get_by_role("heading", name="Parked", level=1)).to_be_visible()
         await expect(link).to_be_hidden()
+
+
+async def test_the_browser_loads_every_module(page: Page) -> None:
+    await page.goto("/tasks")
+    modules = sorted(path.relative_to(CONSOLE).as_posix() for path in CONSOLE.rglob("*.js"))
+    for module in modules:
+        await page.evaluate(f"import('/console/{module}').then(() => null)")
+    assert "main.js" in modules
