@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from typing import Any
 
 import h11
@@ -36,6 +37,7 @@ class BoundedConnection(H11Protocol):
         if len(self.connections) >= CONNECTIONS_MAX:
             transport.abort()
             return
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
         self._close_in(HEAD_WITHIN_S)
 

@@ -159,7 +159,7 @@ EXAMPLES: Mapping[str, Example] = {
             "format": 1,
             "name": "order",
             "version": 1,
-            "steps": [{"name": "pay", "action": "payments.charge", "after": []}],
+            "steps": [{"name": "look", "action": "stock.look", "after": [], "read_only": True}],
         }
     ),
     "saga.get": Example({"name": "order", "version": 1}),
