@@ -1,8 +1,11 @@
-"""Looking after a whole system: dead letters."""
+"""Looking after a whole system: acts on many tasks, dead letters."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from headway.agents.api import Api, made
+from headway.agents.batch_views import BatchAction, BatchReply, BatchRequest
 from headway.agents.deadletter_views import (
     LetterAct,
     LetterKind,
@@ -17,6 +20,31 @@ from headway.agents.deadletter_views import (
 class Operating(Api):
     """What operators do beside stepping in at single tasks. `by` and `reason` are in the audit
     log."""
+
+    async def batch(
+        self,
+        action: BatchAction,
+        *,
+        dry_run: bool = False,
+        reason: str = "",
+        by: str = "",
+        limit: int = 100,
+        cursor: str | None = None,
+        **filters: Any,
+    ) -> BatchReply:
+        """Do the same to the tasks that the filters mean (the fields of `views.TaskFilter`), at
+        most `limit` of them; go on with the cursor. See `BatchRequest`."""
+        request = made(
+            BatchRequest,
+            action=action,
+            filter=filters,
+            dry_run=dry_run,
+            reason=reason,
+            by=by,
+            limit=limit,
+            cursor=cursor,
+        )
+        return await self.ask("batch", request, BatchReply, repeatable=dry_run)
 
     async def dead_letters(
         self,

@@ -9,6 +9,7 @@ import sys
 import typer
 from headway.cli import (
     agents,
+    batch,
     conform,
     console,
     dead,
@@ -61,7 +62,7 @@ def build() -> typer.Typer:
     )
     app.callback()(shared_flags)
     for group in (
-        *(servers, console, demos, submissions, tasks, interventions, dead, logs),
+        *(servers, console, demos, submissions, tasks, interventions, batch, dead, logs),
         *(documents, sagas, agents, limits, tokens, doctor, drill, conform),
     ):
         group.add_to(app)

@@ -20,6 +20,9 @@ STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
 
 TaskId = Annotated[UUID, typer.Argument(metavar="TASK", help="The task's id.")]
 SagaName = Annotated[str | None, typer.Option("--saga", help="Only tasks of this saga.")]
+AgentName = Annotated[
+    str | None, typer.Option("--agent", help="Only tasks of sagas that have steps for this agent.")
+]
 Attributes = Annotated[
     list[str] | None,
     typer.Option("--attribute", "-a", metavar="KEY=VALUE", help="Only tasks with this attribute."),
@@ -70,10 +73,11 @@ def watch(terminal: Terminal, task: TaskId) -> None:
     exit_by_outcome([terminal.ask(follow).status])
 
 
-def list_tasks(
+def list_tasks(  # noqa: PLR0913, PLR0917  # each is a word of the command
     terminal: Terminal,
     status: Statuses = None,
     saga: SagaName = None,
+    agent: AgentName = None,
     attribute: Attributes = None,
     since: Since = None,
     until: Until = None,
@@ -87,6 +91,7 @@ def list_tasks(
         lambda client: client.list(
             status=statuses,
             saga=saga,
+            agent=agent,
             attributes=attributes,
             created_after=after,
             created_before=before,

@@ -31,6 +31,7 @@ from headway.agents.wire import NO_STREAM, UNCONFIRMED, Wire
 from headway.coordinator import letters
 from headway.coordinator.caller import Caller
 from headway.coordinator.errors import BusUnavailable, Refusal
+from headway.coordinator.interventions import check_words
 from headway.coordinator.letterbox import Extent, Letterbox
 from headway.coordinator.letters import Letter, Publication
 from headway.coordinator.serving import Serve, typed, typed_by
@@ -140,8 +141,7 @@ class DeadLetters:
         self, extent: Extent, letter: Letter, request: LetterAct, fate: str, task: UUID | None
     ) -> LetterFate:
         """Note what is done with a letter, unless something was before; what was."""
-        if "\0" in request.by + request.reason:
-            raise Refusal("by, reason: a NUL character cannot be stored", 422)
+        check_words(request.by, request.reason)
         word = "replayed" if fate == "replaying" else fate
         await self._store.fetch(
             "deal_with_letter",

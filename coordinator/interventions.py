@@ -109,14 +109,19 @@ class Interventions:
         return await self._change(request, happened)
 
     async def _change(self, request: views.TaskRequest, happened: i.Input) -> views.TaskView:
-        if "\0" in request.by + request.reason:
-            raise Refusal("by, reason: a NUL character cannot be stored", 422)
-        if len(request.by) > NAME_MAX_CHARS or len(request.reason) > REASON_MAX_CHARS:
-            raise Refusal(
-                f"by, reason: at most {NAME_MAX_CHARS} and {REASON_MAX_CHARS} characters are taken",
-                422,
-            )
+        check_words(request.by, request.reason)
         return await self._show(accepted(await self._ask(request.task, happened)))
+
+
+def check_words(by: str, reason: str) -> None:
+    """Refusal (422) if who asks, or why, cannot be kept."""
+    if "\0" in by + reason:
+        raise Refusal("by, reason: a NUL character cannot be stored", 422)
+    if len(by) > NAME_MAX_CHARS or len(reason) > REASON_MAX_CHARS:
+        raise Refusal(
+            f"by, reason: at most {NAME_MAX_CHARS} and {REASON_MAX_CHARS} characters are taken",
+            422,
+        )
 
 
 def _check_json(value: Any, name: str, max_bytes: int) -> None:

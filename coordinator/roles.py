@@ -72,6 +72,7 @@ NEEDS: Mapping[str, Need] = {
     "limits.list": Need(VIEW),
     "limits.set": Need(OPERATE),
     "limits.remove": Need(OPERATE),
+    "batch": Need(OPERATE),
     "dead.list": Need(VIEW, "never"),
     "dead.get": Need(VIEW, "never"),
     "dead.replay": Need(OPERATE),

@@ -10,6 +10,7 @@ from headway.agents.connection import Connection
 from headway.coordinator.admission import Admission
 from headway.coordinator.asking import Ask
 from headway.coordinator.audits import Audits
+from headway.coordinator.batching import Batching
 from headway.coordinator.bus import Bus
 from headway.coordinator.catalogue import Catalogue
 from headway.coordinator.command_keys import CommandKeys
@@ -89,6 +90,7 @@ def services(parts: Parts) -> Offer:
         **gates.operations(),
         **documents.operations(),
         **Audits(store).operations(),
+        **Batching(store, parts.ask, now_ms).operations(),
         **DeadLetters(store, wire, Vouching(parts.command_keys.key_for)).operations(),
         **parts.admission.operations(),
         **parts.overview.operations(),
