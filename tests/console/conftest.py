@@ -2,6 +2,7 @@
 
 - `shell`: the folder of a running `headway up` with agent `shop` (see harness/corner_shop.py).
 - `site`: where its console is, and the token that lets in.
+- `api`: the HTTP API of it, as a program asks.
 - `page`: a window of its own, 1440 px wide and light, signed in. `browser` and `site` make others:
   `async with window(browser, site.url, token=site.token, width=NARROW, theme="dark") as page`.
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 from command_shell import Shell
+from harness.asking import Asking, asking
 from harness.browser import browsing, window
 from harness.corner_shop import open_shop
 from playwright.async_api import Browser, Page
@@ -59,3 +61,9 @@ async def browser() -> AsyncIterator[Browser]:
 async def page(browser: Browser, site: Site) -> AsyncIterator[Page]:
     async with window(browser, site.url, token=site.token) as page:
         yield page
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def api(site: Site) -> AsyncIterator[Asking]:
+    async with asking(site.url, site.token) as api:
+        yield api

@@ -4,6 +4,8 @@ is wider than the window."""
 from __future__ import annotations
 
 import pytest
+import pytest_asyncio
+from harness.asking import Asking
 from harness.browser import NARROW, WIDE, overflow_px, violations, window
 from playwright.async_api import Browser, expect
 
@@ -19,12 +21,12 @@ PAGES = {
 """Addresses, each with the heading of its page."""
 
 
-@pytest.fixture(scope="session")
-def furnished(site) -> None:
+@pytest_asyncio.fixture(loop_scope="session")
+async def furnished(api: Asking) -> None:
     """The live system has something to show in every state."""
     for fate in ("fine", "refused", "stuck"):
-        site.submit("order", {"fate": fate}, "--wait")
-    site.submit("refund", {"amount": 500})
+        await api.settled("order", {"fate": fate})
+    await api.submit("refund", {"amount": 500})
 
 
 @pytest.mark.usefixtures("furnished")

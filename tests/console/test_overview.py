@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
+from harness.asking import Asking
 from playwright.async_api import Locator, Page, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -15,15 +15,15 @@ def figure(page: Page, name: str) -> Locator:
     return page.locator(f"[data-figure={name}] .figure-value")
 
 
-async def test_figures_tell_what_just_happened(page: Page, site: Any) -> None:
+async def test_figures_tell_what_just_happened(page: Page, api: Asking) -> None:
     await page.goto("/")
     await expect(figure(page, "agents")).to_have_text(re.compile("[1-9]"))
     before = int(await figure(page, "parked").inner_text())
-    site.submit("order", {"fate": "stuck"}, "--wait")
+    await api.settled("order", {"fate": "stuck"})
     await expect(figure(page, "parked")).to_have_text(str(before + 1))
     await expect(figure(page, "settled")).not_to_have_text("0")
     await expect(figure(page, "failures")).not_to_have_text("0")
-    badge = page.get_by_role("link", name=re.compile("^Parked"))
+    badge = page.get_by_label("Pages", exact=True).get_by_role("link", name="Parked")
     await expect(badge).to_contain_text("wait for a person", timeout=15_000)
 
 
@@ -36,15 +36,15 @@ async def test_a_figure_and_a_status_lead_to_their_tasks(page: Page) -> None:
     await expect(page.get_by_role("checkbox", name="Compensated")).to_be_checked()
 
 
-async def test_the_newest_that_wait_for_a_person_are_named(page: Page, site: Any) -> None:
-    task = site.submit("refund", {"amount": 77})
+async def test_the_newest_that_wait_for_a_person_are_named(page: Page, api: Asking) -> None:
+    task = await api.submit("refund", {"amount": 77})
     await page.goto("/")
     waiting = page.locator(f".brief a[href='/tasks/{task}']")
     await expect(waiting).to_have_text("refund / agree")
 
 
-async def test_a_chart_is_read_with_the_arrow_keys(page: Page, site: Any) -> None:
-    site.submit("order", {"fate": "fine"}, "--wait")
+async def test_a_chart_is_read_with_the_arrow_keys(page: Page, api: Asking) -> None:
+    await api.settled("order", {"fate": "fine"})
     await page.goto("/")
     chart = page.get_by_role("slider", name="Settled tasks, by minute")
     await expect(chart).to_have_attribute("aria-valuemax", "59")

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from harness.asking import Asking
 from playwright.async_api import Locator, Page, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -25,16 +26,16 @@ async def decide(page: Page, waiting: Locator, word: str, action: str, note: str
     await expect(dialog).to_be_hidden()
 
 
-def notes(site: Any, task: str) -> str:
+async def notes(api: Asking, task: str) -> str:
     """All of a task's history, in which notes are."""
-    return json.dumps(site.shell.run("history", task, "--json").lines)
+    return json.dumps(await api.read("history", task=task))
 
 
 async def test_a_parked_task_is_there_with_its_reason_and_comes_by_itself(
-    page: Page, site: Any
+    page: Page, api: Asking
 ) -> None:
     await page.goto("/parked")
-    task = site.submit("order", {"fate": "stuck"}, "--wait")
+    task = await api.settled("order", {"fate": "stuck"})
     waiting = item(page, task, "Parked")
     await expect(waiting).to_contain_text("the mail server is down")
     await expect(waiting).to_contain_text("order / notify")
@@ -43,42 +44,42 @@ async def test_a_parked_task_is_there_with_its_reason_and_comes_by_itself(
     assert words == ["Retry", "Resume", "Settle"]
 
 
-async def test_a_stuck_step_is_tried_again_with_a_note(page: Page, site: Any) -> None:
-    task = site.submit("order", {"fate": "stuck"}, "--wait")
+async def test_a_stuck_step_is_tried_again_with_a_note(page: Page, api: Asking) -> None:
+    task = await api.settled("order", {"fate": "stuck"})
     await page.goto("/parked")
     await decide(page, item(page, task, "Parked"), "Retry", "Try again", "the line is mended")
     await expect(page.get_by_label("Notes")).to_contain_text("Retry: done.")
-    assert "the line is mended" in notes(site, task)
+    assert "the line is mended" in await notes(api, task)
 
 
 async def test_settling_states_how_a_step_ended_and_takes_the_task_from_the_queue(
-    page: Page, site: Any
+    page: Page, api: Asking
 ) -> None:
-    task = site.submit("order", {"fate": "stuck"}, "--wait")
+    task = await api.settled("order", {"fate": "stuck"})
     await page.goto("/parked")
     waiting = item(page, task, "Parked")
     await waiting.get_by_role("button", name="Settle").click()
     dialog = page.get_by_role("dialog")
-    await dialog.get_by_text("It happened").click()
+    await dialog.get_by_role("radio", name="It happened").check()
     await dialog.get_by_label("Note").fill("told by telephone")
     await dialog.get_by_role("button", name="Settle", exact=True).click()
     await expect(waiting).to_have_count(0)
-    assert site.shell.run("status", task, "--json").json["status"] == "succeeded"
+    assert await api.status(task) == "succeeded"
 
 
 @pytest.mark.parametrize("word", ["Approve", "Reject"])
-async def test_an_approval_is_given_or_refused(page: Page, site: Any, word: str) -> None:
-    task = site.submit("refund", {"amount": 50})
+async def test_an_approval_is_given_or_refused(page: Page, api: Asking, word: str) -> None:
+    task = await api.submit("refund", {"amount": 50})
     await page.goto("/parked")
     waiting = item(page, task, "Approval of a step")
     await decide(page, waiting, word, word, "as agreed")
     await expect(waiting).to_have_count(0)
-    assert "as agreed" in notes(site, task)
+    assert "as agreed" in await notes(api, task)
 
 
-async def test_a_call_that_needs_approval_shows_its_arguments(page: Page, site: Any) -> None:
-    task = site.submit("refund", {"amount": 2_000})
-    site.shell.run("approve", task, "agree")
+async def test_a_call_that_needs_approval_shows_its_arguments(page: Page, api: Asking) -> None:
+    task = await api.submit("refund", {"amount": 2_000})
+    await api.act("approve", task=task, step="agree")
     await page.goto("/parked")
     waiting = item(page, task, "Approval of a call")
     await expect(waiting).to_contain_text("tool unlock")
@@ -88,15 +89,15 @@ async def test_a_call_that_needs_approval_shows_its_arguments(page: Page, site: 
 
 
 async def test_a_call_of_which_nobody_knows_is_settled_and_the_task_resumed(
-    page: Page, site: Any
+    page: Page, api: Asking
 ) -> None:
-    task = site.submit("refund", {"amount": 500})
-    site.shell.run("approve", task, "agree")
+    task = await api.submit("refund", {"amount": 500})
+    await api.act("approve", task=task, step="agree")
     await page.goto("/parked")
     call = item(page, task, "Unknown outcome")
     await call.get_by_role("button", name="Settle").click()
     dialog = page.get_by_role("dialog", name="Did the call of pay happen?")
-    await dialog.get_by_text("It happened").click()
+    await dialog.get_by_role("radio", name="It happened").check()
     await dialog.get_by_label("Its result").fill('"paid"')
     await dialog.get_by_role("button", name="Settle", exact=True).click()
     await expect(call).to_have_count(0)
@@ -105,9 +106,9 @@ async def test_a_call_of_which_nobody_knows_is_settled_and_the_task_resumed(
 
 
 async def test_closing_the_dialog_does_nothing_and_gives_the_focus_back(
-    page: Page, site: Any
+    page: Page, api: Asking
 ) -> None:
-    task = site.submit("refund", {"amount": 60})
+    task = await api.submit("refund", {"amount": 60})
     await page.goto("/parked")
     button = item(page, task, "Approval of a step").get_by_role("button", name="Reject")
     await button.click()
@@ -115,12 +116,14 @@ async def test_closing_the_dialog_does_nothing_and_gives_the_focus_back(
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
     await expect(button).to_be_focused()
-    assert site.shell.run("status", task, "--json").json["status"] == "running"
+    assert await api.status(task) == "running"
 
 
-async def test_the_queue_is_narrowed_to_a_saga_by_the_address(page: Page, site: Any) -> None:
-    site.submit("order", {"fate": "stuck"}, "--wait")
-    site.submit("refund", {"amount": 70})
+async def test_the_queue_is_narrowed_to_a_saga_by_the_address(
+    page: Page, api: Asking, site: Any
+) -> None:
+    await api.settled("order", {"fate": "stuck"})
+    await api.submit("refund", {"amount": 70})
     await page.goto("/parked")
     await page.get_by_label("Saga").select_option("order")
     await expect(page).to_have_url(f"{site.url}/parked?saga=order")
@@ -130,8 +133,8 @@ async def test_the_queue_is_narrowed_to_a_saga_by_the_address(page: Page, site: 
     await expect(page.get_by_text("Nothing waits here")).to_be_visible()
 
 
-async def test_the_queue_is_walked_through_with_keys(page: Page, site: Any) -> None:
-    first, second = (site.submit("refund", {"amount": 80 + n}) for n in range(2))
+async def test_the_queue_is_walked_through_with_keys(page: Page, api: Asking) -> None:
+    first, second = [await api.submit("refund", {"amount": 80 + n}) for n in range(2)]
     await page.goto("/parked?saga=refund")
     await expect(item(page, second, "Approval of a step")).to_be_visible()
     await page.keyboard.press("j")

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+from harness.asking import Asking
 from playwright.async_api import Locator, Page, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -22,18 +23,18 @@ def row(page: Page, task: str) -> Locator:
     return rows(page).filter(has=page.locator(f"a[href='/tasks/{task}']"))
 
 
-def submit_many(site: Any, count: int, **attributes: str) -> list[str]:
-    """Hand in `count` orders that end well; answers their ids."""
-    file = site.shell.folder / "many.jsonl"
-    file.write_text('{"fate": "fine"}\n' * count)
-    options = [f"--attribute={name}={value}" for name, value in attributes.items()]
-    submitted = site.shell.run("submit", "order", "-f", str(file), "--wait", *options)
-    assert submitted.code == 0, submitted.err
-    return submitted.out.split()
+async def submit_many(api: Asking, count: int, **attributes: str) -> list[str]:
+    """Hand in `count` orders that end well, and wait until the last has; answers their ids."""
+    order = {"saga": "order", "input": {"fate": "fine"}, "attributes": attributes}
+    outcomes = (await api.act("submit.many", tasks=[order] * count))["outcomes"]
+    tasks = [str(outcome["receipt"]["task"]) for outcome in outcomes]
+    for task in tasks:
+        await api.read("get", task=task, wait_s=5)
+    return tasks
 
 
-async def test_a_task_is_listed_with_what_became_of_it(page: Page, site: Any) -> None:
-    task = site.submit("order", {"fate": "refused"}, "--wait")
+async def test_a_task_is_listed_with_what_became_of_it(page: Page, api: Asking, site: Any) -> None:
+    task = await api.settled("order", {"fate": "refused"})
     await page.goto("/tasks")
     found = row(page, task)
     await expect(found).to_contain_text("Compensated")
@@ -42,22 +43,22 @@ async def test_a_task_is_listed_with_what_became_of_it(page: Page, site: Any) ->
     await expect(page).to_have_url(f"{site.url}/tasks/{task}")
 
 
-async def test_rows_change_and_come_by_themselves(page: Page, site: Any) -> None:
+async def test_rows_change_and_come_by_themselves(page: Page, api: Asking) -> None:
     await page.goto("/tasks")
     await expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    task = site.submit("refund", {"amount": 40})
+    task = await api.submit("refund", {"amount": 40})
     await expect(row(page, task)).to_contain_text("Running")
-    site.shell.run("cancel", task)
+    await api.act("cancel", task=task)
     await expect(row(page, task)).to_contain_text("Compensated")
 
 
 async def test_rows_stay_where_they_are_while_somebody_works_with_them(
-    page: Page, site: Any
+    page: Page, api: Asking
 ) -> None:
-    before = site.submit("waiting", {})
+    before = await api.submit("waiting", {})
     await page.goto("/tasks")
     await row(page, before).get_by_role("checkbox").check()
-    after = site.submit("waiting", {})
+    after = await api.submit("waiting", {})
     newer = page.get_by_role("button", name="1 newer")
     await expect(newer).to_be_visible()
     await expect(row(page, after)).to_have_count(0)
@@ -66,9 +67,11 @@ async def test_rows_stay_where_they_are_while_somebody_works_with_them(
     await expect(row(page, before).get_by_role("checkbox")).to_be_checked()
 
 
-async def test_filters_are_in_the_address_and_come_back_with_it(page: Page, site: Any) -> None:
-    ended = site.submit("order", {"fate": "fine"}, "--wait", "--attribute", "tint=blue")
-    stuck = site.submit("order", {"fate": "stuck"}, "--wait", "--attribute", "tint=blue")
+async def test_filters_are_in_the_address_and_come_back_with_it(
+    page: Page, api: Asking, site: Any
+) -> None:
+    ended = await api.settled("order", {"fate": "fine"}, attributes={"tint": "blue"})
+    stuck = await api.settled("order", {"fate": "stuck"}, attributes={"tint": "blue"})
     await page.goto("/tasks")
     await page.get_by_label("Attribute").fill("tint=blue")
     await expect(page).to_have_url(re.compile(r"\?attribute=tint%3Dblue$"))
@@ -86,8 +89,8 @@ async def test_filters_are_in_the_address_and_come_back_with_it(page: Page, site
     await expect(page).to_have_url(f"{site.url}/tasks")
 
 
-async def test_narrowed_by_saga_owner_and_time(page: Page, site: Any) -> None:
-    site.submit("refund", {"amount": 30})
+async def test_narrowed_by_saga_owner_and_time(page: Page, api: Asking) -> None:
+    await api.submit("refund", {"amount": 30})
     await page.goto("/tasks")
     await page.get_by_label("Saga").select_option("refund")
     await page.get_by_label("Created").select_option("Last hour")
@@ -102,15 +105,15 @@ async def test_narrowed_by_saga_owner_and_time(page: Page, site: Any) -> None:
     await expect(rows(page).first).to_be_visible()
 
 
-async def test_narrowed_by_an_agent(page: Page, site: Any) -> None:
-    task = site.submit("waiting", {})
+async def test_narrowed_by_an_agent(page: Page, api: Asking) -> None:
+    task = await api.submit("waiting", {})
     await page.goto("/tasks?agent=absent")
     await expect(row(page, task)).to_be_visible()
     await expect(rows(page).filter(has_text="order")).to_have_count(0)
 
 
-async def test_pages_follow_each_other_and_back_returns(page: Page, site: Any) -> None:
-    submit_many(site, PAGE_ROWS + 5, lot="paged")
+async def test_pages_follow_each_other_and_back_returns(page: Page, api: Asking) -> None:
+    await submit_many(api, PAGE_ROWS + 5, lot="paged")
     await page.goto("/tasks?attribute=lot=paged")
     await expect(rows(page)).to_have_count(PAGE_ROWS)
     first = await rows(page).first.inner_text()
@@ -123,8 +126,8 @@ async def test_pages_follow_each_other_and_back_returns(page: Page, site: Any) -
     assert await rows(page).first.inner_text() == first
 
 
-async def test_chosen_tasks_are_cancelled_with_a_note(page: Page, site: Any) -> None:
-    tasks = [site.submit("waiting", {}, "--attribute", "lot=chosen") for _ in range(3)]
+async def test_chosen_tasks_are_cancelled_with_a_note(page: Page, api: Asking) -> None:
+    tasks = [await api.submit("waiting", {}, attributes={"lot": "chosen"}) for _ in range(3)]
     await page.goto("/tasks?attribute=lot=chosen")
     for task in tasks[:2]:
         await row(page, task).get_by_role("checkbox").check()
@@ -137,12 +140,12 @@ async def test_chosen_tasks_are_cancelled_with_a_note(page: Page, site: Any) -> 
     await dialog.get_by_role("button", name="Close").last.click()
     await expect(row(page, tasks[0])).to_contain_text("Compensat")
     await expect(row(page, tasks[2])).to_contain_text("Running")
-    assert "not wanted any more" in json.dumps(site.shell.run("history", tasks[0], "--json").lines)
+    assert "not wanted any more" in json.dumps(await api.read("history", task=tasks[0]))
 
 
-async def test_all_that_match_are_cancelled_after_a_dry_run(page: Page, site: Any) -> None:
-    ended = submit_many(site, 3, lot="swept")
-    tasks = [site.submit("waiting", {}, "--attribute", "lot=swept") for _ in range(2)]
+async def test_all_that_match_are_cancelled_after_a_dry_run(page: Page, api: Asking) -> None:
+    ended = await submit_many(api, 3, lot="swept")
+    tasks = [await api.submit("waiting", {}, attributes={"lot": "swept"}) for _ in range(2)]
     await page.goto("/tasks?attribute=lot=swept")
     await expect(rows(page)).to_have_count(5)
     await page.get_by_role("button", name="All that match the filter").click()
@@ -164,8 +167,10 @@ async def test_acts_on_many_are_not_offered_for_everything_there_is(page: Page) 
     await expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_hidden()
 
 
-async def test_rows_are_walked_through_chosen_and_opened_with_keys(page: Page, site: Any) -> None:
-    older, newer = (site.submit("waiting", {}, "--attribute", "lot=keys") for _ in range(2))
+async def test_rows_are_walked_through_chosen_and_opened_with_keys(
+    page: Page, api: Asking, site: Any
+) -> None:
+    older, newer = [await api.submit("waiting", {}, attributes={"lot": "keys"}) for _ in range(2)]
     await page.goto("/tasks?attribute=lot=keys")
     await expect(rows(page)).to_have_count(2)
     await page.keyboard.press("j")
@@ -176,8 +181,8 @@ async def test_rows_are_walked_through_chosen_and_opened_with_keys(page: Page, s
     await expect(page).to_have_url(f"{site.url}/tasks/{older}")
 
 
-async def test_on_a_narrow_screen_rows_are_cards(page: Page, site: Any) -> None:
-    task = site.submit("order", {"fate": "stuck"}, "--wait")
+async def test_on_a_narrow_screen_rows_are_cards(page: Page, api: Asking) -> None:
+    task = await api.settled("order", {"fate": "stuck"})
     await page.set_viewport_size({"width": 360, "height": 800})
     await page.goto("/tasks?status=parked")
     card = row(page, task)
