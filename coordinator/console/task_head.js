@@ -26,8 +26,8 @@ class Head {
     this.element = h("div", { class: "stack" },
       h("nav", { class: "crumbs", "aria-label": "Where this is" }, h("a", { href: "/tasks" }, "Tasks"), " / ", task.slice(0, 8)),
       h("header", { class: "page-head" },
-        h("h1", { class: "task-title" }, this.saga,
-          h("span", { class: "task-id mono" }, task, copyButton(task, "Task id"))),
+        h("div", { class: "task-title" }, h("h1", {}, this.saga, h("span", { class: "hidden" }, ` ${task.slice(0, 8)}`)),
+          h("p", { class: "task-id mono" }, task, copyButton(task, "Task id"))),
         this.status, actions),
       this.reason,
       h("section", { class: "panel", "aria-label": "About the task" }, this.facts));
@@ -37,7 +37,7 @@ class Head {
   }
 
   update(task, timeline, nowMs) {
-    this.saga.textContent = `${task.saga} `;
+    this.saga.textContent = task.saga;
     this.showStatus(task.status);
     this.showReason(reasonsOf(task));
     this.showFacts([task.status, task.updated_at, task.due_at, task.usage, task.saga_version], task);

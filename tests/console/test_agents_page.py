@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from harness.asking import Asking
 from harness.browser import NARROW, overflow_px, violations, window
 from playwright.async_api import Browser, Page, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_an_agent_is_shown_with_its_instances_and_numbers(page: Page, site) -> None:
+async def test_an_agent_is_shown_with_its_instances_and_numbers(page: Page, api: Asking) -> None:
     await page.goto("/agents")
     shop = page.get_by_role("region", name="shop", exact=True)
     await expect(shop).to_contain_text("Gets all")
-    [agent] = [
-        one
-        for one in site.shell.run_here("agents", "--json").json["agents"]
-        if one["agent"] == "shop"
-    ]
+    agents = (await api.read("agents"))["agents"]
+    [agent] = [one for one in agents if one["agent"] == "shop"]
     [instance] = agent["instances"]
     row = shop.get_by_role("row").nth(1)
     await expect(row).to_contain_text(instance["worker"])
@@ -32,7 +30,7 @@ async def test_an_agent_that_only_a_saga_names_is_shown_as_absent(page: Page) ->
     await expect(absent).to_contain_text("No instance is connected")
 
 
-async def test_pausing_and_resuming_an_agent(page: Page, site) -> None:
+async def test_pausing_and_resuming_an_agent(page: Page, api: Asking) -> None:
     await page.goto("/agents")
     absent = page.get_by_role("region", name="absent", exact=True)
     await absent.get_by_role("button", name="Pause absent").click()
@@ -42,27 +40,26 @@ async def test_pausing_and_resuming_an_agent(page: Page, site) -> None:
     await dialog.get_by_role("button", name="Pause").click()
     await expect(absent.locator(".panel-head")).to_contain_text("Paused")
     await expect(absent).to_contain_text("paused by console. the warehouse is closed.")
-    assert breaker_of(site, "absent")["state"] == "paused"
+    assert (await breaker_of(api, "absent") or {})["state"] == "paused"
     await absent.get_by_role("button", name="Resume absent").click()
     await dialog.get_by_role("button", name="Resume").click()
     await expect(absent.locator(".panel-head")).to_contain_text("Gets all")
-    assert breaker_of(site, "absent") is None
+    assert await breaker_of(api, "absent") is None
 
 
-async def test_what_happens_elsewhere_comes_to_the_page_by_itself(page: Page, site) -> None:
+async def test_what_happens_elsewhere_comes_to_the_page_by_itself(page: Page, api: Asking) -> None:
     await page.goto("/agents")
     absent = page.get_by_role("region", name="absent", exact=True)
     await expect(absent).to_contain_text("Gets all")
     pause = absent.get_by_role("button", name="Pause absent")
     await page.get_by_role("button", name="Pause shop").focus()
-    paused = site.shell.run_here("agents", "pause", "absent")
-    assert paused.code == 0, paused.err
+    await api.act("agents.pause", agent="absent")
     try:
         await expect(absent).to_contain_text("Paused")
         await expect(pause).to_have_count(0)
         await expect(page.get_by_role("button", name="Pause shop")).to_be_focused()
     finally:
-        site.shell.run_here("agents", "resume", "absent")
+        await api.act("agents.resume", agent="absent")
 
 
 async def test_an_open_breaker_says_why_and_until_when(page: Page) -> None:
@@ -115,8 +112,8 @@ async def test_agents_are_accessible_and_fit(
         assert await overflow_px(page) == 0
 
 
-def breaker_of(site, agent: str) -> dict[str, object] | None:
-    agents = site.shell.run_here("agents", "--json").json["agents"]
+async def breaker_of(api: Asking, agent: str) -> dict[str, object] | None:
+    agents = (await api.read("agents"))["agents"]
     [found] = [one for one in agents if one["agent"] == agent]
     breaker: dict[str, object] | None = found["breaker"]
     return breaker

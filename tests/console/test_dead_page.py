@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import nats
 import pytest
 import pytest_asyncio
+from harness.asking import Asking, asking
 from harness.browser import NARROW, overflow_px, violations, window
 from harness.eventually import eventually
 from headway.coordinator.connections import running_connections
+from headway.sagas import Saga
 from playwright.async_api import Browser, Page, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-EARLY = """
-from headway.sagas import Saga
-
-early = Saga("early", version=1).step("look", "shop.reserve", read_only=True)
-"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
@@ -36,20 +33,20 @@ async def refused(site) -> None:
     finally:
         await connection.close()
 
-    async def listed() -> bool:
-        return len(letters(site)) >= 3
+    async with asking(site.url, site.token) as api:
 
-    await eventually(listed)
+        async def listed() -> bool:
+            return len(await letters(api)) >= 3
 
-
-def letters(site, *options: str) -> list[dict[str, object]]:
-    listed = site.shell.run_here("dead", "list", "--json", *options)
-    assert listed.code == 0, listed.err
-    found: list[dict[str, object]] = listed.json["letters"]
-    return found
+        await eventually(listed)
 
 
-async def test_a_letter_shows_why_it_was_refused_and_the_original(page: Page, site) -> None:
+async def letters(api: Asking) -> list[dict[str, Any]]:
+    """Those that nobody has dealt with."""
+    return list((await api.read("dead.list"))["letters"])
+
+
+async def test_a_letter_shows_why_it_was_refused_and_the_original(page: Page, api: Asking) -> None:
     await page.goto("/dead")
     row = page.get_by_role("row").filter(has_text="unexpected end of data")
     await row.get_by_role("link").click()
@@ -69,10 +66,9 @@ async def test_a_body_that_is_no_text_is_shown_in_base64(page: Page) -> None:
     await expect(page.get_by_label("Message in base64")).to_contain_text("AAECAwQF")
 
 
-async def test_a_letter_is_replayed_once_its_cause_is_mended(page: Page, site) -> None:
-    (site.shell.folder / "early.py").write_text(EARLY)
-    registered = site.shell.run_here("saga", "register", "early:early")
-    assert registered.code == 0, registered.err
+async def test_a_letter_is_replayed_once_its_cause_is_mended(page: Page, api: Asking) -> None:
+    early = Saga("early", version=1).step("look", "shop.reserve", read_only=True)
+    await api.act("saga.register", **json.loads(early.define().to_json()))
     await page.goto("/dead")
     await page.get_by_role("row").filter(has_text="hw.tasks.early").get_by_role("link").click()
     dialog = page.get_by_role("dialog", name=re.compile("^Letter"))
@@ -83,12 +79,15 @@ async def test_a_letter_is_replayed_once_its_cause_is_mended(page: Page, site) -
     await question.get_by_role("button", name="Replay").click()
     await expect(dialog).to_contain_text("Replayed")
     await expect(dialog).to_contain_text("by console: the saga is there now")
-    tasks = site.shell.run_here("list", "--saga", "early", "--json").json["tasks"]
-    assert len(tasks) == 1
+
+    async def begun() -> bool:
+        return len((await api.read("list", saga="early"))["tasks"]) == 1
+
+    await eventually(begun)
 
 
 async def test_a_letter_is_dropped_and_leaves_the_list_but_for_those_dealt_with(
-    page: Page, site
+    page: Page, api: Asking
 ) -> None:
     await page.goto("/dead")
     row = page.get_by_role("row").filter(has_text="surrogates")
@@ -101,7 +100,7 @@ async def test_a_letter_is_dropped_and_leaves_the_list_but_for_those_dealt_with(
     await expect(row).to_have_count(0)
     await page.get_by_label("With those dealt with").check()
     await expect(row).to_contain_text("Dropped")
-    assert "surrogates" not in json.dumps(letters(site))
+    assert "surrogates" not in json.dumps(await letters(api))
 
 
 async def test_letters_are_narrowed_by_kind(page: Page) -> None:
@@ -111,8 +110,8 @@ async def test_letters_are_narrowed_by_kind(page: Page) -> None:
     await expect(page.get_by_text("No letter of that kind")).to_be_visible()
 
 
-async def test_long_lists_are_paged(page: Page, site) -> None:
-    letter = letters(site)[0]
+async def test_long_lists_are_paged(page: Page, api: Asking) -> None:
+    letter = (await letters(api))[0]
 
     async def answer(route) -> None:
         cursor = "cursor=" in route.request.url

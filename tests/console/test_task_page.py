@@ -7,17 +7,12 @@ import re
 from typing import Any
 
 import pytest
+from harness.asking import Asking
 from harness.browser import NARROW, overflow_px, violations, window
+from headway.sagas import Saga
 from playwright.async_api import Browser, Page, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-def submit(site: Any, saga: str, given: dict[str, Any]) -> str:
-    """Hand in a task; answers its id."""
-    receipt = site.shell.run_here("submit", saga, json.dumps(given), "--json")
-    assert receipt.code == 0, receipt.err
-    return str(receipt.json["task"])
 
 
 async def opened(page: Page, task: str) -> None:
@@ -43,32 +38,22 @@ async def acted(page: Page, label: str, fill: dict[str, str] | None = None) -> N
     await expect(dialog).to_be_hidden()
 
 
-def told(site: Any, task: str, kind: str) -> dict[str, Any]:
-    """The last event of that type in a task's history, as the API has it."""
-    history = site.shell.run_here("history", task, "--json").json
-    entries = [entry for entry in history["entries"] if entry["type"] == kind]
-    assert entries, f"no {kind} in {[entry['type'] for entry in history['entries']]}"
-    return dict(entries[-1]["data"])
-
-
-def status_of(site: Any, task: str) -> str:
-    return str(site.shell.run_here("status", task, "--json").json["status"])
-
-
-async def test_a_finished_task_shows_its_steps_in_time_and_in_the_diagram(page: Page, site) -> None:
-    task = submit(site, "order", {"fate": "fine"})
+async def test_a_finished_task_shows_its_steps_in_time_and_in_the_diagram(
+    page: Page, api: Asking
+) -> None:
+    task = await api.submit("order", {"fate": "fine"})
     await opened(page, task)
     await expect_status(page, "Succeeded")
     steps = page.locator(".gantt-steps button")
     await expect(steps).to_have_text(["reserve", "ship", "notify"])
-    await expect(page.locator(".bar-attempt.outcome-completed")).to_have_count(3 + 1)  # and legend
+    await expect(page.locator(".gantt-plot .outcome-completed")).to_have_count(3)
     await expect(page.locator(".node.status-completed")).to_have_count(3)
     drawing = page.get_by_role("img", name="3 steps: 3 completed")
     await expect(drawing).to_be_visible()
 
 
-async def test_the_steps_of_the_chart_are_walked_with_arrow_keys(page: Page, site) -> None:
-    task = submit(site, "order", {"fate": "fine"})
+async def test_the_steps_of_the_chart_are_walked_with_arrow_keys(page: Page, api: Asking) -> None:
+    task = await api.submit("order", {"fate": "fine"})
     await opened(page, task)
     first = page.get_by_role("button", name="reserve: completed, 1 attempt")
     await first.focus()
@@ -79,8 +64,8 @@ async def test_the_steps_of_the_chart_are_walked_with_arrow_keys(page: Page, sit
     await expect(page.get_by_role("region", name="ship", exact=True)).to_contain_text("shop.ship")
 
 
-async def test_the_timeline_is_also_a_table_and_the_saga_a_list(page: Page, site) -> None:
-    task = submit(site, "order", {"fate": "refused"})
+async def test_the_timeline_is_also_a_table_and_the_saga_a_list(page: Page, api: Asking) -> None:
+    task = await api.submit("order", {"fate": "refused"})
     await opened(page, task)
     await expect_status(page, "Compensated")
     await page.get_by_role("radiogroup", name="timeline").get_by_text("Table").click()
@@ -96,8 +81,8 @@ async def test_the_timeline_is_also_a_table_and_the_saga_a_list(page: Page, site
     await expect(page.locator(".step-list")).to_contain_text("point of no return")
 
 
-async def test_what_was_undone_is_told_in_its_order(page: Page, site) -> None:
-    task = submit(site, "order", {"fate": "refused"})
+async def test_what_was_undone_is_told_in_its_order(page: Page, api: Asking) -> None:
+    task = await api.submit("order", {"fate": "refused"})
     await opened(page, task)
     chain = page.locator(".chain")
     await expect(chain).to_contain_text("shop.release undoes shop.reserve")
@@ -106,9 +91,9 @@ async def test_what_was_undone_is_told_in_its_order(page: Page, site) -> None:
 
 
 async def test_a_steps_error_is_shown_and_its_input_result_and_journal_on_demand(
-    page: Page, site
+    page: Page, api: Asking
 ) -> None:
-    task = submit(site, "order", {"fate": "stuck"})
+    task = await api.submit("order", {"fate": "stuck"})
     await page.goto(f"/tasks/{task}?step=notify")
     step = page.get_by_role("region", name="notify", exact=True)
     await expect(step).to_contain_text("the mail server is down")
@@ -122,8 +107,8 @@ async def test_a_steps_error_is_shown_and_its_input_result_and_journal_on_demand
     await expect(step).to_contain_text("Nothing is written in its journal")
 
 
-async def test_a_journal_tells_each_call_with_what_it_cost(page: Page, site) -> None:
-    task = submit(site, "refund", {"amount": 5})
+async def test_a_journal_tells_each_call_with_what_it_cost(page: Page, api: Asking) -> None:
+    task = await api.submit("refund", {"amount": 5})
     await page.goto(f"/tasks/{task}?step=consult")
     step = page.get_by_role("region", name="consult", exact=True)
     await expect(step.locator(".status-completed")).to_be_visible()
@@ -133,8 +118,10 @@ async def test_a_journal_tells_each_call_with_what_it_cost(page: Page, site) -> 
     await expect(step).to_contain_text("a private answer")
 
 
-async def test_the_page_goes_along_and_keeps_focus_and_what_is_open(page: Page, site) -> None:
-    task = submit(site, "refund", {"amount": 5})
+async def test_the_page_goes_along_and_keeps_focus_and_what_is_open(
+    page: Page, api: Asking
+) -> None:
+    task = await api.submit("refund", {"amount": 5})
     await opened(page, task)
     await expect(page.get_by_role("button", name=re.compile("paid: scheduled"))).to_be_visible()
     await page.goto(f"/tasks/{task}?step=consult")
@@ -142,16 +129,15 @@ async def test_the_page_goes_along_and_keeps_focus_and_what_is_open(page: Page, 
     await step.get_by_text("Journal", exact=True).click()
     await expect(step).to_contain_text("think is called")
     await page.get_by_role("button", name=re.compile("consult: completed")).focus()
-    signalled = site.shell.run_here("signal", task, "paid", "--payload", "7")
-    assert signalled.code == 0, signalled.err
+    await api.act("signal", task=task, name="paid", id="1", payload=7)
     await expect_status(page, "Succeeded")
     await expect(page.get_by_role("button", name=re.compile("consult: completed"))).to_be_focused()
     await expect(step).to_contain_text("think is called")
     await expect(page.locator(".node.status-completed")).to_have_count(4)
 
 
-async def test_the_history_has_every_event_and_new_ones_come_to_it(page: Page, site) -> None:
-    task = submit(site, "refund", {"amount": 500})
+async def test_the_history_has_every_event_and_new_ones_come_to_it(page: Page, api: Asking) -> None:
+    task = await api.submit("refund", {"amount": 500})
     await opened(page, task)
     history = page.get_by_role("region", name="History", exact=True).first
     await expect(
@@ -159,12 +145,12 @@ async def test_the_history_has_every_event_and_new_ones_come_to_it(page: Page, s
     ).to_be_visible()
     await acted(page, "Cancel")
     await expect(history.get_by_role("row", name=re.compile("Task compensated"))).to_be_visible()
-    count = len(site.shell.run_here("history", task, "--json").json["entries"])
+    count = len((await api.read("history", task=task))["entries"])
     await expect(history.locator("tbody tr")).to_have_count(count)
 
 
-async def test_cancel_says_what_is_undone_and_undoes_it(page: Page, site) -> None:
-    task = submit(site, "refund", {"amount": 5})
+async def test_cancel_says_what_is_undone_and_undoes_it(page: Page, api: Asking) -> None:
+    task = await api.submit("refund", {"amount": 5})
     await opened(page, task)
     await expect(page.get_by_role("button", name=re.compile("paid: scheduled"))).to_be_visible()
     await page.locator(".page-head").get_by_role("button", name="Cancel").click()
@@ -172,38 +158,38 @@ async def test_cancel_says_what_is_undone_and_undoes_it(page: Page, site) -> Non
     await expect(dialog).to_contain_text("Undone, in this order: consult (shop.cease).")
     await page.keyboard.press("Escape")
     await expect(dialog).to_be_hidden()
-    assert status_of(site, task) == "running"
+    assert await api.status(task) == "running"
     await acted(page, "Cancel")
     await expect_status(page, "Compensated")
-    event = told(site, task, "RecoveryStarted")
+    event = await api.last(task, "RecoveryStarted")
     assert event["by"] == "console"
     assert "as agreed" in event["reason"]
 
 
-async def test_approve_and_reject(page: Page, site) -> None:
-    approved = submit(site, "refund", {"amount": 20})
+async def test_approve_and_reject(page: Page, api: Asking) -> None:
+    approved = await api.submit("refund", {"amount": 20})
     await opened(page, approved)
     await acted(page, "Approve")
     await expect(page.get_by_role("button", name=re.compile("agree: completed"))).to_be_visible()
-    assert told(site, approved, "StepApproved") | {"reason": ""} == {
+    assert (await api.last(approved, "StepApproved")) | {"reason": ""} == {
         "step": "agree",
         "by": "console",
         "reason": "",
     }
-    rejected = submit(site, "refund", {"amount": 20})
+    rejected = await api.submit("refund", {"amount": 20})
     await opened(page, rejected)
     await acted(page, "Reject")
     await expect_status(page, "Compensated")
-    assert told(site, rejected, "StepRejected")["reason"] == "as agreed"
+    assert (await api.last(rejected, "StepRejected"))["reason"] == "as agreed"
 
 
-async def test_signal(page: Page, site) -> None:
-    task = submit(site, "refund", {"amount": 5})
+async def test_signal(page: Page, api: Asking) -> None:
+    task = await api.submit("refund", {"amount": 5})
     await opened(page, task)
     await expect(page.get_by_role("button", name=re.compile("paid: scheduled"))).to_be_visible()
     await acted(page, "Signal", {"Id": "bank-7", "Payload, as JSON": '{"cents": 500}'})
     await expect_status(page, "Succeeded")
-    received = told(site, task, "SignalReceived")
+    received = await api.last(task, "SignalReceived")
     assert (received["name"], received["id"], received["payload"]) == (
         "paid",
         "bank-7",
@@ -211,8 +197,10 @@ async def test_signal(page: Page, site) -> None:
     )
 
 
-async def test_a_payload_that_is_no_json_is_refused_where_it_was_typed(page: Page, site) -> None:
-    task = submit(site, "refund", {"amount": 5})
+async def test_a_payload_that_is_no_json_is_refused_where_it_was_typed(
+    page: Page, api: Asking
+) -> None:
+    task = await api.submit("refund", {"amount": 5})
     await opened(page, task)
     await page.locator(".page-head").get_by_role("button", name="Signal").click()
     dialog = page.get_by_role("dialog")
@@ -222,8 +210,8 @@ async def test_a_payload_that_is_no_json_is_refused_where_it_was_typed(page: Pag
     await expect(dialog.get_by_role("button", name="Send")).to_be_enabled()
 
 
-async def test_retry_and_resume_give_a_stuck_step_another_series(page: Page, site) -> None:
-    task = submit(site, "order", {"fate": "stuck"})
+async def test_retry_and_resume_give_a_stuck_step_another_series(page: Page, api: Asking) -> None:
+    task = await api.submit("order", {"fate": "stuck"})
     await opened(page, task)
     await expect_status(page, "Parked")
     await expect(page.locator(".reason")).to_contain_text("the mail server is down")
@@ -231,15 +219,15 @@ async def test_retry_and_resume_give_a_stuck_step_another_series(page: Page, sit
     attempts = page.get_by_role("button", name=re.compile("notify: .*2 attempts"))
     await expect(attempts).to_be_visible()
     await expect_status(page, "Parked")
-    assert told(site, task, "TaskResumed")["steps"] == ["notify"]
+    assert (await api.last(task, "TaskResumed"))["steps"] == ["notify"]
     await acted(page, "Resume")
     await expect(
         page.get_by_role("button", name=re.compile("notify: .*3 attempts"))
     ).to_be_visible()
 
 
-async def test_settle_takes_a_persons_word(page: Page, site) -> None:
-    task = submit(site, "order", {"fate": "stuck"})
+async def test_settle_takes_a_persons_word(page: Page, api: Asking) -> None:
+    task = await api.submit("order", {"fate": "stuck"})
     await opened(page, task)
     await expect_status(page, "Parked")
     step = page.get_by_role("region", name="notify", exact=True)
@@ -250,13 +238,13 @@ async def test_settle_takes_a_persons_word(page: Page, site) -> None:
     await dialog.get_by_label("Note").fill("the mail is in the outbox")
     await dialog.get_by_role("button", name="Settle").click()
     await expect_status(page, "Succeeded")
-    settled = told(site, task, "StepSettled")
+    settled = await api.last(task, "StepSettled")
     assert (settled["by"], settled["reason"]) == ("console", "the mail is in the outbox")
     assert settled["result"] == {"sent": True}
 
 
-async def test_fork_leads_to_the_new_task_and_back(page: Page, site) -> None:
-    task = submit(site, "order", {"fate": "stuck"})
+async def test_fork_leads_to_the_new_task_and_back(page: Page, api: Asking) -> None:
+    task = await api.submit("order", {"fate": "stuck"})
     await opened(page, task)
     await page.locator(".page-head").get_by_role("button", name="Fork").click()
     dialog = page.get_by_role("dialog")
@@ -268,16 +256,15 @@ async def test_fork_leads_to_the_new_task_and_back(page: Page, site) -> None:
     await expect(page).not_to_have_url(re.compile(task))
     await expect(page.get_by_role("link", name=task).first).to_be_visible()
     forked = page.url.rpartition("/")[2].partition("?")[0]
-    assert site.shell.run_here("status", forked, "--json").json["forked_from"] == task
+    assert (await api.read("get", task=forked))["forked_from"] == task
 
 
-async def test_move_first_finds_out_whether_it_fits_and_says_why_not(page: Page, site) -> None:
-    (site.shell.folder / "later.py").write_text(LATER)
-    registered = site.shell.run_here(
-        "saga", "register", "later:first", "later:second", "later:other"
-    )
-    assert registered.code == 0, registered.err
-    task = submit(site, "moved", {"fate": "fine"})
+async def test_move_first_finds_out_whether_it_fits_and_says_why_not(
+    page: Page, api: Asking
+) -> None:
+    for version, first in ((1, "shop.reserve"), (2, "shop.reserve"), (3, "shop.ship")):
+        await api.act("saga.register", **moved(version, first))
+    task = await api.submit("moved", {"fate": "fine"}, version=1)
     await opened(page, task)
     await page.locator(".page-head").get_by_role("button", name="Move").click()
     dialog = page.get_by_role("dialog")
@@ -288,28 +275,24 @@ async def test_move_first_finds_out_whether_it_fits_and_says_why_not(page: Page,
     await dialog.get_by_role("button", name="Move").click()
     await expect(dialog).to_be_hidden()
     await expect(page.get_by_role("link", name="moved, version 2")).to_be_visible()
-    assert told(site, task, "TaskMoved")["target"] == 2
+    assert (await api.last(task, "TaskMoved"))["target"] == 2
 
 
-LATER = """
-from headway.sagas import Saga
-
-def saga(version: int, first: str) -> Saga:
+def moved(version: int, first: str) -> dict[str, Any]:
+    """A saga whose versions 1 and 2 begin alike."""
     saga = Saga("moved", version=version).step("look", first, read_only=True)
     saga.wait("go", after="look")
-    return saga if version == 1 else saga.step("end", "shop.notify", after="go", read_only=True)
+    if version > 1:
+        saga.step("end", "shop.notify", after="go", read_only=True)
+    return dict(json.loads(saga.define().to_json()))
 
-first, second, other = saga(1, "shop.reserve"), saga(2, "shop.reserve"), saga(3, "shop.ship")
-"""
 
-
-async def test_a_refusal_is_shown_in_the_dialog_that_asked(page: Page, site) -> None:
-    task = submit(site, "order", {"fate": "stuck"})
+async def test_a_refusal_is_shown_in_the_dialog_that_asked(page: Page, api: Asking) -> None:
+    task = await api.submit("order", {"fate": "stuck"})
     await opened(page, task)
     await expect_status(page, "Parked")
     await page.locator(".page-head").get_by_role("button", name="Retry").click()
-    settled = site.shell.run_here("settle", task, "notify", "--happened")
-    assert settled.code == 0, settled.err
+    await api.act("settle", task=task, step="notify", outcome="happened")
     dialog = page.get_by_role("dialog")
     await dialog.get_by_role("button", name="Try again").click()
     await expect(dialog.get_by_role("alert")).not_to_be_empty()
@@ -325,9 +308,9 @@ async def test_a_task_that_is_not_there_says_so(page: Page) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, NARROW])
 async def test_the_page_of_a_task_is_accessible_and_fits(
-    browser: Browser, site, width: int, theme: str
+    browser: Browser, site, api: Asking, width: int, theme: str
 ) -> None:
-    task = submit(site, "order", {"fate": "refused"})
+    task = await api.submit("order", {"fate": "refused"})
     async with window(browser, site.url, token=site.token, width=width, theme=theme) as page:
         await opened(page, task)
         await expect_status(page, "Compensated")
