@@ -79,11 +79,8 @@ class Order:
             "sentms": time.time_ns() // 1_000_000,
         }
         data = {"input": self.input, "results": {}, **self.data}
-        return {**usual, **self.attributes, **({} if self._is_referred else {"data": data})}
-
-    @property
-    def _is_referred(self) -> bool:
-        return bool(self.attributes.get("dataref"))
+        by_reference = bool(self.attributes.get("dataref"))
+        return {**usual, **self.attributes, **({} if by_reference else {"data": data})}
 
     async def send(self) -> Order:
         """Sign it and store it; the order itself."""
@@ -162,7 +159,7 @@ class Order:
         log = self.standin.log
         if log.place(acked) < log.place(seen):
             raise Broken("the command was acked before its event was published")
-        return event, await self._data(event)
+        return event, await data_of(self, event)
 
     async def completed(self, within_s: float = WITHIN_S) -> Any:
         """The result; Broken if it ended otherwise."""
@@ -188,14 +185,16 @@ class Order:
         told = " or ".join(word.decode() or "an empty ack" for word in wanted)
         return await self.standin.log.until(find, within_s, told)
 
-    async def _data(self, event: Event) -> EventData:
-        if not event.dataref:
-            return event.data or EventData()
-        try:
-            body = await payloads.get(self.standin.wire, event.dataref, event.datadigest)
-        except payloads.PayloadLost as lost:
-            raise Broken(f"the event's payload: {lost}") from lost
-        return decode_event_data(body)
+
+async def data_of(order: Order, event: Event) -> EventData:
+    """An event's data, wherever they are; Broken if they are not what it says."""
+    if not event.dataref:
+        return event.data or EventData()
+    try:
+        body = await payloads.get(order.standin.wire, event.dataref, event.datadigest)
+    except payloads.PayloadLost as lost:
+        raise Broken(f"the event's payload: {lost}") from lost
+    return decode_event_data(body)
 
 
 def checked(order: Order, seen: Seen) -> Event:
