@@ -43,7 +43,7 @@ class Chart {
       onkeydown: (event) => this.#key(event),
     });
     this.element = h("figure", { class: "chart" },
-      h("figcaption", { class: "chart-head" }, h("h3", {}, title), this.moment),
+      h("figcaption", { class: "chart-head" }, h("h2", {}, title), this.moment),
       this.plot,
       h("ul", { class: "chart-legend" }, series.map(({ name, tone, shape }, n) => h("li", {},
         h("span", { class: `swatch swatch-${shape} tone-${tone}` }), name, " ", this.figures[n]))));

@@ -43,7 +43,7 @@ export function requestOf(filter, now) {
     request.created_after = instant(filter.after);
     request.created_before = instant(filter.before);
   }
-  return request;
+  return Object.fromEntries(Object.entries(request).filter(([, value]) => value !== ""));
 }
 
 export function narrowed({ status, saga, agent, owner, attribute, since }) {
