@@ -90,8 +90,8 @@ async def violations(page: Page) -> list[str]:
 
 
 async def overflow_px(page: Page) -> int:
-    """How much wider the page is than the window."""
+    """How much wider the page is than the window; 0 if it fits."""
     wider: int = await page.evaluate(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        "Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)"
     )
     return wider
