@@ -101,16 +101,14 @@ function radios(name, label, options) {
 function text(name, label, { value = "", required = false, pattern = null, note = "", list = [] }) {
   const id = `values-of-${name}`;
   const field = h("input", { name, value, required, pattern, autocomplete: "off", list: list.length ? id : null });
-  const element = h("label", { class: "field" }, h("span", {}, label), field,
-    list.length > 0 && h("datalist", { id }, list.map((each) => h("option", { value: each }))),
-    note && h("span", { class: "field-note" }, note));
+  const element = noted(label, field, note);
+  if (list.length) element.append(h("datalist", { id }, list.map((each) => h("option", { value: each }))));
   return { element, value: () => field.value.trim() };
 }
 
 /** A field for a value as JSON; left empty, it is not sent. */
 function json(name, label, note) {
   const field = h("textarea", { name, rows: 3, class: "code", spellcheck: "false" });
-  const element = h("label", { class: "field" }, h("span", {}, label), field, h("span", { class: "field-note" }, note));
   const body = () => {
     if (!field.value.trim()) return {};
     try {
@@ -119,5 +117,14 @@ function json(name, label, note) {
       throw new Error(`${label}: ${error.message}. Put a text in double quotes.`);
     }
   };
-  return { element, body };
+  return { element: noted(label, field, note), body };
+}
+
+/** A field with its label, and a note that belongs to it without being its name. */
+function noted(label, field, note) {
+  const id = `field-${field.name}`;
+  field.id = id;
+  if (note) field.setAttribute("aria-describedby", `${id}-note`);
+  return h("div", { class: "field" }, h("label", { class: "field-name", for: id }, label), field,
+    note && h("span", { class: "field-note", id: `${id}-note` }, note));
 }

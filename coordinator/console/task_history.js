@@ -32,7 +32,7 @@ class TaskHistory {
     this.element = panel({
       title: "History", id: "history",
       content: [
-        h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "History" },
+        h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All events" },
           h("table", { class: "table", role: "table" },
             h("caption", { class: "hidden" }, "Everything that happened to the task"),
             h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ["No.", "At", "Event", "Step", "Details"].map((label) =>
