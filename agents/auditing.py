@@ -8,9 +8,10 @@ tables that are only ever appended to.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
+from headway.agents.masks import PAYLOADS_WITHIN, REASON
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 AUDIT_PAGE_MAX = 500
@@ -53,8 +54,8 @@ class AuditEntry(_Model):
     kind: str
     who: str = ""
     what: str = ""
-    reason: str = ""
-    data: dict[str, Any] = Field(default_factory=dict)
+    reason: Annotated[str, REASON] = ""
+    data: Annotated[dict[str, Any], PAYLOADS_WITHIN] = Field(default_factory=dict)
 
 
 class AuditPage(_Model):

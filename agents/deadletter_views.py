@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
+from headway.agents.masks import PAYLOAD_TEXT
 from pydantic import BaseModel, ConfigDict, Field
 
 LETTERS_PAGE_MAX = 200
@@ -53,8 +54,8 @@ class LetterView(LetterRow):
     if it is none. `whole`: all of the body is there."""
 
     headers: dict[str, str] = Field(default_factory=dict)
-    body: str | None = None
-    body_base64: str | None = None
+    body: Annotated[str | None, PAYLOAD_TEXT] = None
+    body_base64: Annotated[str | None, PAYLOAD_TEXT] = None
     whole: bool
 
 

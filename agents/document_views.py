@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
+from headway.agents.masks import PAYLOAD
 from headway.agents.subjects import SubjectError, token
 from headway.agents.views import PAGE_LIMIT_MAX, Number
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -157,7 +158,7 @@ class Document(_OfDocument):
     """One version. `digest`: SHA-256, hex, of the body as JSON with sorted keys, no white space."""
 
     version: int
-    body: Any
+    body: Annotated[Any, PAYLOAD]
     digest: str
     at: datetime
 
@@ -196,7 +197,7 @@ class DocumentVersion(_Model):
 
     version: int
     deleted: bool = False
-    body: Any = None
+    body: Annotated[Any, PAYLOAD] = None
     digest: str
     at: datetime
     operation: UUID | None = None
@@ -226,7 +227,7 @@ class DocumentChange(_Model):
     version: int
     revision: int
     deleted: bool = False
-    body: Any = None
+    body: Annotated[Any, PAYLOAD] = None
     digest: str
     at: datetime
 

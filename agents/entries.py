@@ -7,10 +7,11 @@ it takes an epoch, and whoever holds an older one is refused with the problem ty
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from headway.agents.manifest import Manifest
+from headway.agents.masks import PAYLOAD, PAYLOAD_TEXT
 from headway.agents.views import Number
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -63,8 +64,8 @@ class NewEntry(_Model):
     arguments_digest: str = ""
     sensitive: bool = False
     model: bool = False
-    data: Any = None
-    dataref: str = ""
+    data: Annotated[Any, PAYLOAD] = None
+    dataref: Annotated[str, PAYLOAD_TEXT] = ""
     datadigest: str = ""
     size: int = Field(default=0, ge=0)  # bytes of the whole value as JSON
     usage: Usage | None = None

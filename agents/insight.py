@@ -6,7 +6,8 @@ from uuid import UUID
 
 from headway.agents.api import Api
 from headway.agents.overview_views import OverviewRequest, OverviewView
-from headway.agents.timeline_views import TimelineRequest, TimelineView
+from headway.agents.step_views import StepDetail, StepLook
+from headway.agents.timeline_views import Phase, TimelineRequest, TimelineView
 
 
 class Insight(Api):
@@ -15,6 +16,11 @@ class Insight(Api):
     async def timeline(self, task: UUID) -> TimelineView:
         """What happened to the task until now, as bars and marks; NotFound if there is none."""
         return await self.ask("timeline", TimelineRequest(task=task), TimelineView)
+
+    async def step(self, task: UUID, step: str, phase: Phase | None = None) -> StepDetail:
+        """What went into a step and came out, in the phase that it is in unless one is given;
+        NotFound if there is no such task, or it has no such step."""
+        return await self.ask("step", StepLook(task=task, step=step, phase=phase), StepDetail)
 
     async def overview(self) -> OverviewView:
         """How the whole system does: over the last hour, and now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from headway.agents.masks import PAYLOAD_TEXT
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 GOAL_MAX_CHARS = 10_000
@@ -35,7 +36,7 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    goal: Annotated[str, Field(max_length=GOAL_MAX_CHARS)] = ""
+    goal: Annotated[str, Field(max_length=GOAL_MAX_CHARS), PAYLOAD_TEXT] = ""
     agents: Annotated[list[Name], Field(max_length=NAMES_MAX)] | None = None
     tools: Annotated[list[Name], Field(max_length=NAMES_MAX)] | None = None
     max_steps: Annotated[int, Field(ge=1, le=256)] | None = None

@@ -7,9 +7,10 @@ attempt's `began_at` is when it was dispatched, `started_at` when a worker was k
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
+from headway.agents.masks import REASON
 from headway.agents.views import StepStatus, TaskStatus
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -94,7 +95,7 @@ class BarView(_Model):
     outcome: Outcome = "running"
     error: str = ""
     late: bool = False
-    reason: str = ""  # of a hold
+    reason: Annotated[str, REASON] = ""  # of a hold
     take_overs: list[TakeOverView] = Field(default_factory=list)
 
 
@@ -140,7 +141,7 @@ class MarkView(_Model):
     step: str = ""
     name: str = ""
     by: str = ""
-    reason: str = ""
+    reason: Annotated[str, REASON] = ""
 
 
 class TimelineView(_Model):

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from headway.agents.manifest import Manifest
+from headway.agents.masks import PAYLOAD, PAYLOAD_TEXT, PAYLOADS_WITHIN, REASON
 from pydantic import BaseModel, ConfigDict, Field
 
 TaskStatus = Literal[
@@ -101,7 +102,7 @@ class SubmitManyReply(_Model):
 
 class FailureView(_Model):
     type: str
-    message: str
+    message: Annotated[str, PAYLOAD_TEXT]
 
 
 class UsageView(_Model):
@@ -123,10 +124,10 @@ class StepView(_Model):
     phase: Literal["action", "compensation"]
     compensation: str | None = None
     error: FailureView | None = None
-    result: Any = None
+    result: Annotated[Any, PAYLOAD] = None
     kept_from: UUID | None = None  # the task that did it, of which this one was forked
     waiting_for: str | None = None
-    progress: Any = None
+    progress: Annotated[Any, PAYLOAD] = None
     next_attempt_at: datetime | None = None
 
 
@@ -139,7 +140,7 @@ class TaskView(_Model):
     saga_version: int
     status: TaskStatus
     version: int
-    reason: str = ""
+    reason: Annotated[str, REASON] = ""
     incident: str = ""
     parent: UUID | None = None
     forked_from: UUID | None = None
@@ -179,7 +180,7 @@ class TaskRow(_Model):
     saga_version: int
     status: TaskStatus
     version: int
-    reason: str = ""
+    reason: Annotated[str, REASON] = ""
     created_at: datetime
     updated_at: datetime
     owner: str = ""  # the name of the token that it was submitted with
@@ -214,7 +215,7 @@ class HistoryEntry(_Model):
     version: int
     type: str
     at: datetime
-    data: dict[str, Any] = Field(default_factory=dict)
+    data: Annotated[dict[str, Any], PAYLOADS_WITHIN] = Field(default_factory=dict)
 
 
 class HistoryRequest(_Model):
@@ -299,7 +300,7 @@ class WaitingView(_Model):
     saga: str
     kind: Literal["parked", "failed_to_compensate", "approval", "gate", "unsettled"]
     step: str = ""
-    reason: str = ""
+    reason: Annotated[str, REASON] = ""
     since: datetime
     actions: list[str]
     context: str = ""
@@ -307,7 +308,7 @@ class WaitingView(_Model):
     invocation: UUID | None = None
     key: str = ""
     tool: str = ""
-    details: Any = None
+    details: Annotated[Any, PAYLOAD] = None
 
 
 class WaitingRequest(_Model):

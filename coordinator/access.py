@@ -1,7 +1,7 @@
 """Letting people's requests in: who asks, by their token, and what that one may ask for.
 
 Always holds: what a request says about its sender counts only where no token says it. A task that
-is not the caller's own answers as one that does not exist.
+is not the caller's own answers as one that does not exist. Role `view` sees no payload.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from uuid import UUID
 
 from headway.coordinator.caller import Caller
 from headway.coordinator.errors import Refusal
-from headway.coordinator.roles import NEEDS, OPERATE, SUBMIT, Need
+from headway.coordinator.masking import masked
+from headway.coordinator.roles import NEEDS, OPERATE, SUBMIT, VIEW, Need
 from headway.coordinator.serving import Offer, Serve, Typed
 from headway.coordinator.tokens import Tokens
 
@@ -61,7 +62,8 @@ class Guarded(Typed[Any, Any]):
     async def run(self, request: Any, caller: Caller) -> Any:
         if caller.role == SUBMIT and self._need.own:
             request = await self._own(request, caller)
-        return await super().run(request, caller)
+        answer = await super().run(request, caller)
+        return masked(answer) if caller.role == VIEW else answer
 
     async def _own(self, request: Any, caller: Caller) -> Any:
         """The request, held to the caller's own tasks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 from uuid import UUID
@@ -12,6 +12,9 @@ import asyncpg
 import orjson
 from headway.agents import catalogue_views, views
 from headway.agents.codec import is_sealed_body
+from headway.agents.identity import operation_id
+from headway.agents.step_views import StepDetail
+from headway.agents.timeline_views import BarView
 from headway.coordinator.census import Counted
 from headway.coordinator.commands import agent_of
 from headway.coordinator.family import child_id
@@ -21,7 +24,7 @@ from headway.sagas.circumstances import OUTPUT
 from headway.sagas.deadlines import wakes_at
 from headway.sagas.recovery import stuck
 from headway.sagas.step import Step
-from headway.sagas.task import StepState, Task, TaskStatus
+from headway.sagas.task import Phase, StepState, Task, TaskStatus
 
 ABSENT = "no instance is connected"
 
@@ -115,17 +118,46 @@ def _step_view(
         attempt=state.attempt,
         phase=cast(Any, phase.value),
         compensation=step.compensate,
-        error=(
-            views.FailureView(type=state.error.type, message=state.error.message)
-            if state.error
-            else None
-        ),
+        error=_failure_view(state),
         result=state.result,
         kept_from=forked_from(loaded.task) if state.kept else None,
         waiting_for=_waiting_for(step, state, child, present),
         progress=state.progress,
         next_attempt_at=_moment(state.retry_at),
     )
+
+
+def step_detail(loaded: Loaded, name: str, phase: Phase, bars: Sequence[BarView]) -> StepDetail:
+    """One step in one phase; `bars` are all of the step's."""
+    step, state = loaded.definition.steps[name], loaded.task.steps[name]
+    results = {
+        before: loaded.task.steps[before].result
+        for before in loaded.definition.steps
+        if before in loaded.definition.ancestors[name] and loaded.task.steps[before].known
+    }
+    asked = step.kind in ("action", "child")  # others are not given anything
+    own = step.input if step.input is not None else orjson.loads(loaded.input)
+    return StepDetail(
+        task=loaded.id,
+        step=name,
+        phase=cast(Any, phase.value),
+        kind=step.kind,
+        action=(step.action if phase is Phase.ACTION else step.compensate) or "",
+        status=state.status.value,
+        operation=operation_id(loaded.id, name, phase.value),
+        input=own if asked else None,
+        results=results,
+        result=state.result,
+        progress=state.progress,
+        error=_failure_view(state),
+        attempts=[bar for bar in bars if bar.phase == phase.value],
+    )
+
+
+def _failure_view(state: StepState) -> views.FailureView | None:
+    if state.error is None:
+        return None
+    return views.FailureView(type=state.error.type, message=state.error.message)
 
 
 def _waiting_for(

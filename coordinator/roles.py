@@ -49,6 +49,7 @@ NEEDS: Mapping[str, Need] = {
     "list": Need(VIEW, "owner"),
     "history": Need(VIEW, "task"),
     "timeline": Need(VIEW, "task"),
+    "step": Need(VIEW, "task"),
     "journal.read": Need(VIEW, "task"),
     "parked": Need(VIEW, "owner"),
     "audit": Need(VIEW, "task"),
@@ -77,6 +78,9 @@ NEEDS: Mapping[str, Need] = {
     "dead.get": Need(VIEW, "never"),
     "dead.replay": Need(OPERATE),
     "dead.drop": Need(OPERATE),
+    "webhook.create": Need(OPERATE),
+    "webhook.list": Need(VIEW, "never"),
+    "webhook.remove": Need(OPERATE),
     "gate.decide": Need(OPERATE),
     "gate.redeem": Need(SUBMIT),  # by whoever was handed a gate token
     "gate.keys": Need(""),
