@@ -8,7 +8,7 @@ import { sagaCounts, sagasByName } from "../saga_counts.js";
 import { emptyView } from "../states.js";
 import { rowKeys, table } from "../table.js";
 
-const EVERY_MS = 5_000;
+const EVERY_MS = 2_000; // counts are no event
 
 export async function page(context) {
   context.title("Sagas");
@@ -41,7 +41,7 @@ export async function page(context) {
       none.hidden = sagas.length > 0;
     },
     content,
-    feed: {},
+    feed: null,
     everyMs: EVERY_MS,
   });
 }

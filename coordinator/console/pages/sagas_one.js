@@ -13,7 +13,7 @@ import { emptyView, skeleton } from "../states.js";
 import { stepsOf } from "../step_words.js";
 import { table } from "../table.js";
 
-const EVERY_MS = 5_000;
+const EVERY_MS = 2_000; // counts are no event
 
 export async function page(context) {
   const { name } = context.params;
@@ -34,7 +34,7 @@ export async function page(context) {
       if (saga) parts.update(saga, view);
     },
     content,
-    feed: { saga: name },
+    feed: null,
     everyMs: EVERY_MS,
   });
   context.onQuery = (query) => {
