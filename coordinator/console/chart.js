@@ -14,7 +14,7 @@ import { fill, h, svg } from "./dom.js";
 import { layout } from "./chart_layout.js";
 import { clock } from "./format.js";
 
-const AXIS_PX = 34;
+const AXIS_PX = 44;
 const FOOT_PX = 16;
 
 export const sum = (values) => values.reduce((total, value) => total + (value ?? 0), 0);

@@ -1,6 +1,7 @@
 // Where the bars and lines of a chart go. Pure: from values to paths.
 
 const GAP_PX = 1;
+const ALONE_PX = 4; // how wide a single value is drawn
 
 /** `top`: the value at the upper edge; `columns`: the middle of each moment, in pixels. */
 export function layout(series, values, moments, width, height) {
@@ -41,8 +42,8 @@ function linePath(values, columns, y) {
   return columns.map((x, n) => {
     const value = values[n];
     const gap = value === null || value === undefined;
-    const alone = !open && (n + 1 >= columns.length || values[n + 1] === null);
-    const piece = gap ? "" : `${open ? "L" : "M"}${px(x)} ${px(y(value))}${alone ? "h.01" : ""}`;
+    const alone = !open && (values[n + 1] ?? null) === null;
+    const piece = gap ? "" : `${open ? "L" : "M"}${px(alone ? x - ALONE_PX / 2 : x)} ${px(y(value))}${alone ? `h${ALONE_PX}` : ""}`;
     open = !gap;
     return piece;
   }).join("");

@@ -6,6 +6,7 @@
 //     draw: (answer) => …,          fills what is in `content`
 //     content,                      an element; until the first answer it shows what the page put there
 //     feed: { task } | {} | null,   load again when an event of that kind comes; null: only by time
+//     heard: (news) => …,          optional: told each event at once, see live.js
 //     everyMs: 5_000,               how often without a live feed (with one: a third as often)
 //   });
 //   tasks.reload()                  now; resolves once that is drawn or has failed
@@ -40,8 +41,8 @@ class Fresh {
   #backoff = new Backoff();
   #stop = new AbortController();
 
-  constructor(context, { load, draw, content, feed = {}, everyMs = POLL_MS }) {
-    Object.assign(this, { context, load, draw, content, feed, everyMs });
+  constructor(context, { load, draw, content, feed = {}, heard = null, everyMs = POLL_MS }) {
+    Object.assign(this, { context, load, draw, content, feed, heard, everyMs });
     this.signal = AbortSignal.any([context.signal, this.#stop.signal]);
   }
 
@@ -50,7 +51,7 @@ class Fresh {
       clearTimeout(this.#timer);
       connection.recovered(this);
     });
-    if (this.feed) follow(this.feed, () => this.#plan(this.#notBefore()), this.signal);
+    if (this.feed) follow(this.feed, (news) => this.#happened(news), this.signal);
     const shown = () => !document.hidden && this.reload();
     document.addEventListener("visibilitychange", shown, { signal: this.signal });
     this.reload();
@@ -100,6 +101,11 @@ class Fresh {
     if (this.#drawn && problem.passing) connection.failed(this, problem, againMs);
     else this.#replace(problem, againMs);
     if (againMs !== null) this.#plan(performance.now() + againMs);
+  }
+
+  #happened(news) {
+    if (this.#drawn) this.heard?.(news);
+    this.#plan(this.#notBefore());
   }
 
   /** What is slow to answer is asked less often. */

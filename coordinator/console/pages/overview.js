@@ -64,7 +64,7 @@ class Overview {
     this.context.view.append(
       h("header", { class: "page-head" }, h("h1", {}, "Overview"), h("span", { class: "muted" }, "Last 60 minutes")),
       this.content);
-    this.#drawStatuses({});
+    this.#drawStatuses(null);
     fresh(this.context, {
       load: (signal) => Promise.all([
         read("overview", {}, { signal }), read("parked", { limit: WAITING_SHOWN }, { signal }),
@@ -88,13 +88,14 @@ class Overview {
   }
 
   #drawStatuses(counts) {
-    const most = Math.max(1, ...TASK_STATUSES.map((status) => counts[status] ?? 0));
+    const number = (status) => counts && (counts[status] ?? 0);
+    const most = Math.max(1, ...TASK_STATUSES.map(number));
     fill(this.statuses, TASK_STATUSES.map((status) => h("li", {},
       h("a", { class: "row-link", href: `/tasks?status=${status}` }, statusMark(status)),
       h("span", { class: "share" }, h("span", {
-        class: `share-bar tone-${TONES[status]}`, style: { width: `${(100 * (counts[status] ?? 0)) / most}%` },
+        class: `share-bar tone-${TONES[status]}`, style: { width: `${(100 * number(status)) / most}%` },
       })),
-      h("b", {}, count(counts[status])))));
+      h("b", {}, count(number(status))))));
   }
 }
 

@@ -101,6 +101,7 @@ class Tasks {
       draw: (answer) => this.#came(answer),
       content: this.content,
       feed: this.filter.saga ? { saga: this.filter.saga } : {},
+      heard: (news) => this.#heard(news),
     });
   }
 
@@ -128,6 +129,14 @@ class Tasks {
     const newer = tasks.findIndex((row) => known.has(row.task));
     this.#newest = newer === 0 ? null : { tasks, cursor, number: newer < 0 ? `${PAGE}+` : newer };
     this.#draw(this.#shown.map((row) => latest.get(row.task) ?? row), this.#cursor);
+  }
+
+  /** A row tells at once what became of its task. */
+  #heard({ task, status, version, at }) {
+    const known = this.#shown.findIndex((row) => row.task === task && row.version < version);
+    if (known < 0) return;
+    this.#shown[known] = { ...this.#shown[known], status, version, updated_at: at };
+    this.list.update(this.#shown);
   }
 
   /** Rows stay where they are while somebody works with them. */
