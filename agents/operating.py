@@ -1,4 +1,4 @@
-"""Looking after a whole system: acts on many tasks, dead letters."""
+"""Looking after a whole system: acts on many tasks, dead letters, webhooks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ from headway.agents.deadletter_views import (
     LetterRef,
     LettersRequest,
     LetterView,
+)
+from headway.agents.webhook_views import (
+    WebhookList,
+    WebhookMade,
+    WebhookRef,
+    WebhookRequest,
 )
 
 
@@ -45,6 +51,38 @@ class Operating(Api):
             cursor=cursor,
         )
         return await self.ask("batch", request, BatchReply, repeatable=dry_run)
+
+    async def create_webhook(
+        self,
+        name: str,
+        *,
+        task: str = "query:task",
+        signal: str = "query:signal",
+        payload: str = "",
+        saga: str | None = None,
+        by: str = "",
+    ) -> WebhookMade:
+        """An address where another system sends signals, and its secret, which is not shown again;
+        see `WebhookRequest` for where things stand in a delivery. Conflict if it exists."""
+        request = made(
+            WebhookRequest,
+            name=name,
+            task=task,
+            signal=signal,
+            payload=payload,
+            saga=saga,
+            by=by,
+        )
+        return await self.ask("webhook.create", request, WebhookMade, repeatable=False)
+
+    async def webhooks(self) -> WebhookList:
+        """All webhooks, without their secrets."""
+        return await self.ask("webhook.list", b"{}", WebhookList)
+
+    async def remove_webhook(self, name: str, reason: str = "", *, by: str = "") -> WebhookRef:
+        """Take nothing there any more; its secret is of no use from then on."""
+        request = made(WebhookRef, name=name, reason=reason, by=by)
+        return await self.ask("webhook.remove", request, WebhookRef, repeatable=False)
 
     async def dead_letters(
         self,

@@ -26,6 +26,7 @@ from headway.cli import (
     submissions,
     tasks,
     tokens,
+    webhooks,
 )
 from headway.cli.failures import EXPECTED, MEANINGS, exit_code
 from headway.cli.terminal import Terminal, command, shared_flags
@@ -63,7 +64,7 @@ def build() -> typer.Typer:
     app.callback()(shared_flags)
     for group in (
         *(servers, console, demos, submissions, tasks, interventions, batch, dead, logs),
-        *(documents, sagas, agents, limits, tokens, doctor, drill, conform),
+        *(documents, sagas, agents, limits, tokens, webhooks, doctor, drill, conform),
     ):
         group.add_to(app)
     command(app, PANEL, flags=("json",))(version)

@@ -36,6 +36,7 @@ from headway.coordinator.errors import CoordinatorError
 from headway.coordinator.family import Family
 from headway.coordinator.feed import Feed
 from headway.coordinator.feed_http import feed_router
+from headway.coordinator.hooks_http import hooks_router
 from headway.coordinator.housekeeping import Housekeeping
 from headway.coordinator.http_face import HttpFace
 from headway.coordinator.inlets import Inlets
@@ -57,6 +58,7 @@ from headway.coordinator.topology import Topology
 from headway.coordinator.vigil import Vigil
 from headway.coordinator.vouching import Vouching
 from headway.coordinator.watch import WATCH_INTERVAL_S
+from headway.coordinator.webhooks import Webhooks
 from headway.coordinator.wellbeing import Wellbeing
 from headway.sagas.inputs import Guarded, Input
 
@@ -121,7 +123,9 @@ class Coordinator:
             await connection.wire.subscribe(subjects.PRESENCE, self._roll.hear)
             await self._api.start()
             feed = feed_router(self._feed, self._http.access, self._store.owner_of)
-            self._http.open(self._offer, self._wellbeing.looks(), [feed])
+            webhooks = Webhooks(self._store, self._command_keys.key_for, self._clock.now_ms)
+            hooks = hooks_router(webhooks, self._offer.people["signal"])
+            self._http.open(self._offer, self._wellbeing.looks(), [feed, hooks])
             await until_up("JetStream", self._vigil.succession.begin, stop)
             _LOG.info("coordinator %s serves", self.id)
             await stop.wait()

@@ -35,6 +35,7 @@ from headway.coordinator.timelines import Timelines
 from headway.coordinator.topology import Topology
 from headway.coordinator.vouching import Vouching
 from headway.coordinator.waitinglist import WaitingList
+from headway.coordinator.webhooks import Webhooks
 from headway.coordinator.wellbeing import Wellbeing
 
 
@@ -92,6 +93,7 @@ def services(parts: Parts) -> Offer:
         **Audits(store).operations(),
         **Batching(store, parts.ask, now_ms).operations(),
         **DeadLetters(store, wire, Vouching(parts.command_keys.key_for)).operations(),
+        **Webhooks(store, parts.command_keys.key_for, now_ms).operations(),
         **parts.admission.operations(),
         **parts.overview.operations(),
         **parts.wellbeing.operations(),

@@ -32,6 +32,10 @@ NOT_SIMULATED = (
         "no simulated coordinator sends telemetry",
     )
     | dict.fromkeys(
+        ("webhooks", "make_webhook", "remove_webhook", "take_delivery"),
+        "nothing is sent to simulated coordinators by HTTP",
+    )
+    | dict.fromkeys(
         ("fates_of_letters", "deal_with_letter", "letter_is_replayed"),
         "no simulated person looks at dead letters",
     )

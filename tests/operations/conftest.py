@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -34,13 +34,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class World:
-    """`coordinator` and `office` run as long as this is there."""
+    """`coordinator` and `office` run as long as this is there; `peers`, beside it, if some were
+    started."""
 
     nats: RunningNats
     postgres_url: str
     client: Client
     office: Office
     coordinator: Coordinator
+    peers: list[Coordinator] = field(default_factory=list)
 
     async def fetch(self, statement: str, *arguments: Any) -> Any:
         """The rows of an SQL statement."""
@@ -49,6 +51,11 @@ class World:
             return await connection.fetch(statement, *arguments)
         finally:
             await connection.close()
+
+    def forget_tokens(self) -> None:
+        """Have all coordinators read the tokens anew."""
+        for coordinator in (self.coordinator, *self.peers):
+            coordinator._tokens._read_at = float("-inf")
 
     async def ended(self, task: UUID) -> TaskView:
         return await self.client.result(task, timeout=IN_TIME_S)
@@ -98,9 +105,8 @@ def client(world: World) -> Client:
 @pytest_asyncio.fixture(loop_scope="module")
 async def making(world: World) -> AsyncIterator[TokenMaking]:
     """Tokens are made here, as `headway tokens` does it; there are none before and after."""
-    tokens = world.coordinator._tokens
     async with token_making(world.postgres_url) as making:
-        tokens._read_at = float("-inf")
+        world.forget_tokens()
         yield making
     await world.fetch("DELETE FROM headway.tokens")
-    tokens._read_at = float("-inf")
+    world.forget_tokens()
