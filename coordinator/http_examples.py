@@ -150,6 +150,25 @@ EXAMPLES: Mapping[str, Example] = {
     ),
     "move": Example(_OF_TASK | {"to": 2, "dry_run": True}),
     "fork": Example(_OF_STEP | {"reason": "with the corrected price list"}),
+    "batch": Example(
+        {
+            "action": "retry",
+            "filter": {"status": ["parked"], "saga": "order"},
+            "dry_run": True,
+            "reason": "the bank is back",
+        },
+        {"matched": 1, "done": 1, "tasks": [TASK], "refused": [], "cursor": None},
+    ),
+    "webhook.create": Example(
+        {
+            "name": "parcels",
+            "saga": "order",
+            "task": "pointer:/order/task",
+            "signal": "name:delivered",
+            "payload": "/parcel",
+        }
+    ),
+    "webhook.remove": Example({"name": "parcels", "reason": "they send no more"}),
     "journal.settle": Example(
         _OF_STEP
         | {"phase": "action", "key": "charge#1", "outcome": "happened", "result": {"ok": True}}

@@ -104,7 +104,7 @@ def _operation(name: str, serve: Serve, schemas: _Schemas) -> Document:
     else:
         refusals += ACTING
         body = {"schema": schemas.asked(serve.request)}
-        operation["requestBody"] = {"required": True, "content": {JSON: _with(body, shown)}}
+        operation["requestBody"] = {"required": True, "content": {JSON: _with(body, shown or None)}}
         if name == KEYED:
             operation["parameters"] = [_key()]
     if name.startswith("gate."):

@@ -16,12 +16,12 @@ from harness.actors import Actors
 from harness.coordination import client_of, coordinators, registered
 from harness.downstream import Downstream
 from harness.eventually import eventually
+from harness.served import CONSOLE_TOKEN, Served
 from harness.services import RunningPostgres, nats_in
 from harness.shop import linear
 from harness.system import System
 from headway.coordinator.roles import ROLES
 from headway.coordinator.token_making import token_making
-from harness.served import CONSOLE_TOKEN, Served
 from pytest_asyncio import is_async_test
 
 
