@@ -11,7 +11,7 @@ import { statusMark } from "./status.js";
 import { policyWords } from "./step_words.js";
 
 export function stepList(steps, { statuses = null, choose = null } = {}) {
-  return h("ol", { class: "step-list" }, steps.map((step) => h("li", {},
+  const list = h("ol", { class: "step-list" }, steps.map((step) => h("li", {},
     h("div", { class: "step-list-head" },
       choose
         ? h("button", { class: "link", type: "button", onclick: () => choose(step.name) }, step.name)
@@ -20,6 +20,7 @@ export function stepList(steps, { statuses = null, choose = null } = {}) {
       step.pivot && h("span", { class: "tag" }, "point of no return"),
       step.read_only && h("span", { class: "tag" }, "changes nothing")),
     facts(told(step)))));
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Steps in their order" }, list);
 }
 
 function told(step) {

@@ -24,6 +24,7 @@ export function taskStep(wanted) {
 
 class TaskStep {
   #name = "";
+  #state = "";
   #parts = [];
 
   constructor({ task, signal, acts }) {
@@ -46,18 +47,32 @@ class TaskStep {
     if (name !== this.#name) this.#begin(step);
     this.showTools([name, step.status, view.actions], step);
     this.showAbout([step, line, declared], { ...declared, ...step }, line);
-    const state = JSON.stringify([step.status, step.attempt, step.phase, line.bars.length]);
-    for (const part of this.#parts) part.stale(state);
+    this.#state = JSON.stringify([step.status, step.attempt, step.phase, line.bars.length]);
+    for (const part of this.#parts) part.stale(this.#state);
+  }
+
+  /** The same answer for all parts, until the step goes on. */
+  #once(ask) {
+    let [state, answer] = ["", null];
+    return () => {
+      if (!answer || state !== this.#state) {
+        [state, answer] = [this.#state, ask()];
+        answer.catch(() => { answer = null; });
+      }
+      return answer;
+    };
   }
 
   #begin(step) {
     this.#name = step.name;
     this.box.heading.textContent = step.name;
-    const whole = () => read("step", { task: this.task, step: step.name }, { signal: this.signal });
+    const whole = this.#once(() => read("step", { task: this.task, step: step.name }, { signal: this.signal }));
     const part = (title, load, show) => new OnDemand({ title, load, show, signal: this.signal });
     this.#parts = [
       part("Input", whole, (answer) => value(answer.input, "Input")),
+      part("Results of the steps before", whole, (answer) => value(empty(answer.results) ? null : answer.results, "Results")),
       part("Result", whole, (answer) => value(answer.result, "Result")),
+      part("Operation", whole, operationView),
       part("Journal", (signal) => journalView({ task: this.task, step: step.name, signal }), (view) => view),
     ];
     fill(this.box.body, h("div", { class: "panel-body stack" }, this.about, this.#parts.map((each) => each.element)));
@@ -97,6 +112,16 @@ class OnDemand {
         problemView(problem, { retry: () => this.#look() }));
     }
   }
+}
+
+function operationView({ operation, phase }) {
+  return h("div", { class: "stack" },
+    facts([["Operation id", h("code", {}, operation)], ["Of its", phase]]),
+    h("p", { class: "muted" }, "All its attempts have this id: a service that dedupes on it does nothing twice."));
+}
+
+function empty(results) {
+  return Object.keys(results ?? {}).length === 0;
 }
 
 function value(given, label) {
