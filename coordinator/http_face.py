@@ -18,6 +18,7 @@ from headway.coordinator.http_access import HttpAccess
 from headway.coordinator.http_api import PREFIX, HttpApi
 from headway.coordinator.http_console import ConsoleFiles
 from headway.coordinator.http_headers import SafeHeaders
+from headway.coordinator.http_heads import complaint
 from headway.coordinator.http_openapi import Described
 from headway.coordinator.http_places import Places
 from headway.coordinator.http_probes import Look, Probes
@@ -79,7 +80,11 @@ class HttpFace:
             await self._server.stop()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
+        refused = complaint(scope)
+        if refused is None:
+            await self._app(scope, receive, send)
+        else:
+            await http_problems.of(refused, {"Connection": "close"})(scope, receive, send)
 
 
 def application(routes: Sequence[BaseRoute], routers: Sequence[APIRouter] = ()) -> FastAPI:

@@ -15,6 +15,7 @@ from uuid import UUID
 from headway.agents import plainjson, views
 from headway.agents.errors import Unavailable
 from headway.agents.identity import new_task_id
+from headway.agents.messages import INPUT_MAX_BYTES
 from headway.agents.payloads import PayloadLost
 from headway.agents.subjects import TOKEN
 from headway.coordinator import asking, submissions
@@ -176,9 +177,16 @@ class TaskOperations:
         """The input as JSON and as a value."""
         if not request.dataref:
             try:
-                return plainjson.encode(request.input), request.input
+                body = plainjson.encode(request.input)
             except plainjson.NotPlain as error:
                 raise Refusal(f"input: {error}", 422) from error
+            if len(body) > INPUT_MAX_BYTES:
+                raise Refusal(
+                    f"input: {len(body)} bytes, more than {INPUT_MAX_BYTES}; keep it elsewhere and "
+                    "send a reference",
+                    413,
+                )
+            return body, request.input
         try:
             body = await self._around.fetch_payload(request.dataref, request.datadigest)
         except PayloadLost as error:

@@ -29,6 +29,7 @@ TITLES = {
     415: "not JSON",
     422: "not valid",
     429: "too many requests",
+    431: "too large",
     500: "internal error",
     503: "not available now",
 }

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 from harness.system import System
 from headway.coordinator.app import Coordinator
 
@@ -51,3 +53,17 @@ class Served:
             except (TimeoutError, ConnectionError):
                 pass
             return answer
+
+
+def detail_of(answer: httpx.Response) -> tuple[int, str]:
+    """Status and words of a refusal, which is a problem object."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert set(problem) == {"type", "title", "detail", "status"}
+    assert problem["status"] == answer.status_code
+    return answer.status_code, problem["detail"]
+
+
+async def submitted(client: httpx.AsyncClient, input: Any, **fields: Any) -> httpx.Response:
+    """What a task for `linear` is answered with."""
+    return await client.post("/api/submit", json={"saga": "linear", "input": input, **fields})

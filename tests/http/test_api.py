@@ -8,28 +8,14 @@ from typing import Any
 import httpx
 import orjson
 import pytest
-from harness.served import CONSOLE_TOKEN, Served
+from harness.served import CONSOLE_TOKEN, Served, detail_of, submitted
 from headway.agents.identity import new_task_id
 from headway.coordinator.errors import Refusal
 from headway.coordinator.http_api import method_of
 from headway.coordinator.http_places import REQUESTS_MAX, REQUESTS_OF_ONE_MAX, Places
 from headway.coordinator.roles import NEEDS, ROLES
 
-PROBLEM = "application/problem+json"
 OPEN = {"number": 1, "a": "sleep=2"}
-
-
-def detail_of(answer: httpx.Response) -> tuple[int, str]:
-    """Status and words of a refusal, which is a problem object."""
-    assert answer.headers["content-type"] == PROBLEM
-    problem = answer.json()
-    assert set(problem) == {"type", "title", "detail", "status"}
-    assert problem["status"] == answer.status_code
-    return answer.status_code, problem["detail"]
-
-
-async def submitted(client: httpx.AsyncClient, input: Any, **fields: Any) -> httpx.Response:
-    return await client.post("/api/submit", json={"saga": "linear", "input": input, **fields})
 
 
 # What is asked and answered
