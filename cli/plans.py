@@ -12,13 +12,14 @@ from rich.text import Text
 
 
 def sagas(listed: SagaList) -> RenderableType:
-    table = table_of("saga", "version", "digest", "registered")
+    table = table_of("saga", "version", "digest", "registered", "tasks")
     for saga in listed.sagas:
         table.add_row(
             Text(saga.name),
             Text(str(saga.version), justify="right"),
             Text(saga.digest[:12]),
             Text(moment(saga.registered_at), no_wrap=True),
+            Text(", ".join(f"{count} {status}" for status, count in saga.counts.items())),
         )
     return table
 

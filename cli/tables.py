@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 import orjson
-from headway.agents.catalogue_views import AgentList
+from headway.agents.catalogue_views import AgentList, InstanceView
 from headway.agents.document_views import (
     CollectionView,
     Document,
@@ -136,7 +136,9 @@ def history(entries: History) -> RenderableType:
 
 def agents(listed: AgentList) -> RenderableType:
     """Who is there, how busy they are, and what waits for them."""
-    table = table_of("agent", "instances", "busy", "in flight", "queued", "state", "where")
+    table = table_of(
+        "agent", "instances", "busy", "in flight", "queued", "last minute", "state", "where"
+    )
     for agent in listed.agents:
         here = [one for one in agent.instances if not one.stopping]
         table.add_row(
@@ -145,10 +147,17 @@ def agents(listed: AgentList) -> RenderableType:
             Text(f"{sum(i.busy for i in here)}/{sum(i.slots for i in here)}", justify="right"),
             Text(str(agent.in_flight), justify="right"),
             Text(str(agent.queued + agent.waiting), justify="right"),
+            Text(f"{agent.ended} ended, {agent.failed} failed" if agent.ended else ""),
             Text("" if agent.breaker is None else delivery(agent.breaker), style="bold red"),
-            Text(printable(", ".join(f"{one.host}:{one.pid}" for one in here))),
+            Text(printable(", ".join(map(_instance, here)))),
         )
     return table
+
+
+def _instance(one: InstanceView) -> str:
+    """Where an instance is, and what it runs on, if it tells."""
+    about = ", ".join(filter(None, (one.sdk, one.config[:8])))
+    return f"{one.host}:{one.pid}" + (f" ({about})" if about else "")
 
 
 def breaker(view: BreakerView) -> RenderableType:

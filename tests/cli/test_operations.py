@@ -1,0 +1,138 @@
+"""Dead letters, acts on many tasks and webhooks from the command line, against a running system."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+from command_shell import Shell
+from headway.agents import Client
+from headway.agents.identity import new_task_id
+from headway.cli.addresses import Given, find
+
+
+@pytest.fixture
+def mark() -> str:
+    """An attribute that only the tasks of one test have."""
+    return f"test={uuid4().hex}"
+
+
+def waiting(shell: Shell, mark: str) -> str:
+    """A task that waits for an agent that is absent."""
+    ended = shell.run("submit", "waiting", "{}", "--attribute", mark, "--json")
+    return str(ended.json["task"])
+
+
+def publish(shell: Shell, subject: str, body: bytes, task: str) -> None:
+    """As any program may, without an SDK."""
+
+    async def store() -> None:
+        url = find(Given(data=shell.folder / ".headway"), {}).nats_url
+        async with await Client.connect(url) as client:
+            jetstream = client.connection.nc.jetstream()
+            await jetstream.publish(subject, body, headers={"ce-id": task})
+
+    asyncio.run(store())
+
+
+def test_a_letter_is_listed_shown_replayed_and_then_left_out(shell: Shell) -> None:
+    task, subject = str(new_task_id()), f"hw.tasks.none-{uuid4().hex}"
+    publish(shell, subject, b'{"note": "a body"}', task)
+    letter = 0
+    for _ in range(50):
+        listed = shell.run("dead", "list", "--kind", "submission", "--json").json["letters"]
+        found = [each["sequence"] for each in listed if each["subject"] == subject]
+        if found:
+            [letter] = found
+            break
+    assert letter, "it is refused within a few looks"
+    shown = shell.run("dead", "show", str(letter))
+    assert '{"note": "a body"}' in shown.out, shown
+    assert f"headway dead replay {letter}\n" in shown.out
+    replayed = shell.run("dead", "replay", str(letter), "--reason", "mended")
+    assert replayed.out == f"letter {letter}, of task {task}: replayed\n", replayed
+    assert f"\n{letter} " not in f"\n{shell.run('dead', 'list').out}"
+    every = shell.run("dead", "list", "--all").out
+    assert any(
+        line.split()[:1] == [str(letter)] and "replayed" in line for line in every.split("\n")
+    )
+    dropped = shell.run("dead", "drop", str(letter))
+    assert dropped.code == 3
+    assert "there is nothing to drop" in dropped.err
+    audit = shell.run("audit", task).out
+    assert f"dead-letter-replayed  letter {letter}  by " in audit
+    assert audit.endswith("  mended\n")
+
+
+def test_many_tasks_are_cancelled_after_a_look_at_them(shell: Shell, mark: str) -> None:
+    tasks = {waiting(shell, mark) for _ in range(3)}
+    planned = shell.run("batch", "cancel", "--attribute", mark, "--dry-run")
+    assert (planned.code, planned.out) == (0, "3 would be cancelled\n"), planned
+    done = shell.run("batch", "cancel", "--attribute", mark, "--agent", "absent", "--json")
+    assert done.code == 0, done
+    assert set(done.json["tasks"]) == tasks
+    again = shell.run("batch", "cancel", "-a", mark)
+    assert (again.code, again.out) == (0, "0 cancelled\n")
+
+
+def test_a_batch_tells_what_refused_it_and_why(shell: Shell, mark: str) -> None:
+    task = waiting(shell, mark)
+    ended = shell.run("batch", "retry", "-a", mark, "--status", "running")
+    assert ended.code == 1
+    lines = ended.out.splitlines()
+    assert lines[:2] == ["0 retried", "1 refused it"]
+    assert lines[-1].split(None, 2) == [
+        "1",
+        task,
+        "the task is running; only a parked task waits for a person",
+    ]
+    shell.run("cancel", task)
+    empty = shell.run("batch", "cancel")
+    assert empty.code == 2
+    assert "filter: narrow it by a saga" in empty.err
+
+
+def test_tasks_are_listed_by_an_agent_of_their_saga(shell: Shell, mark: str) -> None:
+    task = waiting(shell, mark)
+    by_agent = [
+        shell.run("list", "-a", mark, "--agent", agent, "--json").json["tasks"]
+        for agent in ("absent", "shop")
+    ]
+    assert [[row["task"] for row in rows] for rows in by_agent] == [[task], []]
+    shell.run("cancel", task)
+
+
+def test_a_webhook_shows_its_secret_once(shell: Shell) -> None:
+    name = f"hook-{uuid4().hex[:8]}"
+    made = shell.run("webhooks", "create", name, "--signal", "name:paid", "--saga", "refund")
+    assert made.out.startswith("whsec_"), made
+    assert made.err == (
+        f"POST /hooks/{name} at any coordinator's HTTP; the secret is not shown again\n"
+    )
+    listed = shell.run("webhooks", "list")
+    assert name in listed.out
+    assert "name:paid" in listed.out
+    assert "whsec_" not in listed.out + shell.run("webhooks", "list", "--json").out
+    gone = shell.run("webhooks", "remove", name, "--reason", "not used")
+    assert gone.out == f"no webhook {name} any more\n"
+    assert shell.run("webhooks", "remove", name).code == 3
+    acts = [line for line in shell.run("audit").out.splitlines() if f"  {name}  by " in line]
+    assert [line.split()[2] for line in acts] == ["webhook-created", "webhook-removed"]
+
+
+def test_agents_tell_what_they_run_on_and_sagas_how_many_tasks_they_have(shell: Shell) -> None:
+    shop = next(
+        each for each in shell.run("agents", "--json").json["agents"] if each["agent"] == "shop"
+    )
+    [instance] = shop["instances"]
+    assert instance["sdk"].startswith("headway ")
+    assert len(instance["config"]) == 16
+    ended = shell.run("submit", "order", '{"fate": "fine"}', "--wait")
+    assert ended.code == 0
+    for _ in range(50):
+        listed = shell.run("saga", "list", "--json").json["sagas"]
+        order = next(each for each in listed if (each["name"], each["version"]) == ("order", 1))
+        if order["counts"].get("succeeded"):
+            break
+    assert order["counts"]["succeeded"] >= 1
