@@ -8,7 +8,7 @@ import re
 import pytest
 from harness.browser import window
 from headway.coordinator.http_console import FOLDER as CONSOLE
-from playwright.async_api import Browser, Page, Route, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -20,6 +20,10 @@ PLACES = {
     "Sagas": "/sagas",
     "Dead letters": "/dead",
 }
+
+
+def places(page: Page) -> Locator:
+    return page.get_by_label("Pages", exact=True)
 
 
 async def test_the_address_of_headway_console_signs_in_and_the_token_leaves_it(
@@ -60,17 +64,17 @@ async def test_signing_out_forgets_the_token(browser: Browser, site) -> None:
 @pytest.mark.parametrize("place", PLACES)
 async def test_each_place_has_an_address_a_title_and_the_focus(page: Page, place: str) -> None:
     await page.goto("/tasks" if place == "Overview" else "/")
-    await page.get_by_role("link", name=re.compile(f"^{place}")).click()
+    await places(page).get_by_role("link", name=place).click()
     await expect(page).to_have_url(re.compile(f"{PLACES[place]}$"))
     await expect(page).to_have_title(f"{place} · Headway")
     await expect(page.get_by_role("heading", name=place, level=1)).to_be_focused()
-    current = page.get_by_label("Pages", exact=True).locator("[aria-current=page]")
+    current = places(page).locator("[aria-current=page]")
     await expect(current).to_contain_text(place)
 
 
 async def test_back_returns_to_the_page_before(page: Page) -> None:
     await page.goto("/tasks")
-    await page.get_by_role("link", name="Parked").click()
+    await places(page).get_by_role("link", name="Parked").click()
     await expect(page.get_by_role("heading", name="Parked", level=1)).to_be_visible()
     await page.go_back()
     await expect(page.get_by_role("heading", name="Tasks", level=1)).to_be_visible()
@@ -178,7 +182,7 @@ async def test_what_was_known_stays_when_answers_stop(page: Page) -> None:
 async def test_on_a_narrow_screen_the_places_are_in_a_menu(browser: Browser, site) -> None:
     async with window(browser, site.url, token=site.token, width=360) as page:
         await page.goto("/tasks")
-        link = page.get_by_role("link", name="Parked")
+        link = places(page).get_by_role("link", name="Parked")
         await expect(link).to_be_hidden()
         await page.get_by_role("button", name="Menu").click()
         await link.click()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, async_playwright
@@ -25,6 +26,7 @@ FLAGS = (
 )
 WIDE, NARROW = 1440, 360  # px
 HEIGHT = 900
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 PATIENCE_MS = 10_000
 UNHARMED = "Failed to load resource"  # what Chromium writes of each answer that is not good
 
@@ -95,3 +97,16 @@ async def overflow_px(page: Page) -> int:
         "Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)"
     )
     return wider
+
+
+async def flaws(page: Page) -> list[str]:
+    """What is wrong with the page as it is now, at both widths and in both themes."""
+    found = []
+    for width in (WIDE, NARROW):
+        await page.set_viewport_size({"width": width, "height": HEIGHT})
+        for theme in THEMES:
+            await page.emulate_media(color_scheme=theme)
+            found += [f"{width} px, {theme}: {each}" for each in await violations(page)]
+        if wider := await overflow_px(page):
+            found.append(f"{width} px: {wider} px wider than the window")
+    return found
