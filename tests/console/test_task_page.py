@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from harness.asking import Asking
 from harness.browser import NARROW, overflow_px, violations, window
 from headway.sagas import Saga
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -300,6 +301,120 @@ async def test_a_refusal_is_shown_in_the_dialog_that_asked(page: Page, api: Aski
     await expect_status(page, "Succeeded")
 
 
+async def test_role_view_sees_digests_and_sizes_in_place_of_payloads(
+    browser: Browser, site, api: Asking
+) -> None:
+    task = await api.submit("order", {"fate": "stuck"})
+    made = site.shell.run("tokens", "create", "looker", "--role", "view", "--json")
+    assert made.code == 0, made.err
+    async with window(browser, site.url, token=made.json["token"]) as page:
+        await page.goto(f"/tasks/{task}?step=reserve")
+        await expect_status(page, "Parked")
+        step = page.get_by_role("region", name="reserve", exact=True)
+        await step.get_by_text("Result", exact=True).click()
+        await expect(step).to_contain_text("Not shown to this token's role: 14 bytes, SHA-256")
+        await expect(page.locator("main")).not_to_contain_text("the mail server is down")
+        await acted_in_vain(page, "Resume", "'resume' needs 'operate'")
+
+
+async def acted_in_vain(page: Page, label: str, refusal: str) -> None:
+    await page.locator(".page-head").get_by_role("button", name=label, exact=True).click()
+    dialog = page.get_by_role("dialog")
+    await dialog.locator("button[type=submit]").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text(refusal)
+
+
+async def test_the_trace_is_linked_as_the_server_says(page: Page, api: Asking) -> None:
+    task = await api.submit("order", {"fate": "fine"})
+    trace = task.replace("-", "")
+    await opened(page, task)
+    await expect(page.get_by_role("link", name=trace)).to_have_count(0)
+    told = {"trace_link": "https://traces.example/t/{trace}?from=console"}
+    await page.route("**/console/settings.json", lambda route: route.fulfill(json=told))
+    await page.reload()
+    link = page.get_by_role("link", name=trace)
+    await expect(link).to_have_attribute("href", f"https://traces.example/t/{trace}?from=console")
+
+
+async def test_a_task_of_200_steps_with_50_attempts_each_stays_usable(
+    browser: Browser, site, api: Asking
+) -> None:
+    task = await api.submit("order", {"fate": "stuck"})
+    real = await api.read("timeline", task=task)
+
+    async def crowded(route: Route) -> None:
+        await route.fulfill(json={**real, **crowd(200, 50)})
+
+    async with window(browser, site.url, token=site.token, width=NARROW) as page:
+        await page.route("**/api/timeline*", crowded)
+        await opened(page, task)
+        await expect(page.locator(".gantt-steps button")).to_have_count(200)
+        bars = await page.locator(".gantt-plot .gantt-bar").count()
+        assert 200 <= bars <= 3_000, f"{bars} bars are drawn"
+        assert await overflow_px(page) == 0
+        await page.locator(".gantt-steps button").first.focus()
+        await page.keyboard.press("End")
+        await expect(page.locator(".gantt-steps button").last).to_be_focused()
+        await page.get_by_role("radiogroup", name="timeline").get_by_text("Table").click()
+        rows = page.get_by_role("table", name="The timeline").get_by_role("row")
+        await expect(rows).to_have_count(1 + 200)
+        await page.get_by_role("button", name="Show more of 10000").click()
+        await expect(rows).to_have_count(1 + 400)
+        assert await overflow_px(page) == 0
+
+
+def crowd(steps: int, attempts: int) -> dict[str, Any]:
+    """A timeline of so many steps, one after the other, each tried so often."""
+
+    def bar(step: int, attempt: int) -> dict[str, Any]:
+        began = 10 * step + 0.2 * attempt
+        return {
+            "kind": "attempt", "phase": "action", "attempt": attempt, "agent": "shop",
+            "worker": "", "child": None, "began_at": at(began), "started_at": None,
+            "due_at": None, "ended_at": at(began + 0.1), "error": "RuntimeError", "late": False,
+            "outcome": "completed" if attempt == attempts else "failed", "reason": "",
+            "take_overs": [],
+        }  # fmt: skip
+
+    def at(seconds: float) -> str:
+        return (datetime(2026, 11, 30, tzinfo=UTC) + timedelta(seconds=seconds)).isoformat()
+
+    names = [f"{number:03}_{'with_a_very_long_name_' * 3}"[:64] for number in range(steps)]
+    lines = [
+        {
+            "name": name, "kind": "action", "action": "shop.reserve", "compensation": None,
+            "after": names[max(0, number - 1) : number], "pivot": False, "handed_off_by": "",
+            "kept_from": None, "status": "completed",
+            "bars": [bar(number, attempt + 1) for attempt in range(attempts)],
+        }
+        for number, name in enumerate(names)
+    ]  # fmt: skip
+    ended = at(10 * steps + attempts)
+    return {
+        "steps": lines, "marks": [], "holds": [], "compensations": [], "status": "succeeded",
+        "began_at": at(0), "settled_at": ended, "now": ended,
+    }  # fmt: skip
+
+
+async def test_a_huge_value_is_folded_and_opened_bit_by_bit(page: Page, api: Asking) -> None:
+    task = await api.submit("order", {"fate": "fine"})
+    rows = [{"n": n, "text": "lorem ipsum " * 20} for n in range(5_000)]
+
+    async def huge(route: Route) -> None:
+        answer = await (await route.fetch()).json()
+        await route.fulfill(json={**answer, "result": {"rows": rows, "long": "x" * 100_000}})
+
+    await page.route("**/api/step?*", huge)
+    await page.goto(f"/tasks/{task}?step=reserve")
+    step = page.get_by_role("region", name="reserve", exact=True)
+    await step.get_by_text("Result", exact=True).click()
+    await step.get_by_text("rows: [ 5000 items ]").click()
+    await expect(step.get_by_text("{ 2 fields }")).to_have_count(1 + 100)
+    await step.get_by_role("button", name="Show 100 more of 4900").click()
+    await expect(step.get_by_text("{ 2 fields }")).to_have_count(1 + 200)
+    await expect(step.get_by_role("button", name="Show all 100000 characters")).to_be_visible()
+
+
 async def test_a_task_that_is_not_there_says_so(page: Page) -> None:
     await page.goto("/tasks/01a22acd-0000-7000-8000-000000000000")
     await expect(page.get_by_role("alert")).to_contain_text("there is no task")
@@ -314,8 +429,8 @@ async def test_the_page_of_a_task_is_accessible_and_fits(
     async with window(browser, site.url, token=site.token, width=width, theme=theme) as page:
         await opened(page, task)
         await expect_status(page, "Compensated")
-        for text in ("Input", "Result", "Journal"):
-            await page.locator(".on-demand summary").get_by_text(text, exact=True).click()
+        for summary in await page.locator(".on-demand summary").all():
+            await summary.click()
         await expect(page.locator("[aria-busy], .skeleton")).to_have_count(0)
         assert await violations(page) == []
         assert await overflow_px(page) == 0
