@@ -21,6 +21,7 @@ from command_shell import Shell
 from harness.asking import Asking, asking
 from harness.browser import browsing, window
 from harness.corner_shop import open_shop
+from harness.findings import findings
 from playwright.async_api import Browser, Page
 
 
@@ -67,3 +68,8 @@ async def page(browser: Browser, site: Site) -> AsyncIterator[Page]:
 async def api(site: Site) -> AsyncIterator[Asking]:
     async with asking(site.url, site.token) as api:
         yield api
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for times in findings(terminalreporter, "console"):
+        terminalreporter.write_line("the console with 100,000 tasks: " + ", ".join(times))
