@@ -286,13 +286,21 @@ async def test_lists_are_newest_first_and_narrowed(store):
     await ended(store, tasks[0])
     await parked(store, tasks[1])
 
-    async def listed(before=None, statuses=(), saga=None, attributes="{}", since=None, until=None):
+    async def listed(
+        before=None,
+        statuses=(),
+        saga=None,
+        attributes="{}",
+        since=None,
+        until=None,
+        sagas=(None, None),
+    ):
         times = [at and datetime.fromtimestamp(at / 1000, UTC) for at in (since, until)]
         arguments = before, list(statuses), saga, attributes, *times
         names = ["list_tasks"]
         if statuses and not {"succeeded", "compensated"} & set(statuses):
             names.append("list_open_tasks")
-        answers = [await store.fetch(name, *arguments, 10, None) for name in names]
+        answers = [await store.fetch(name, *arguments, 10, None, *sagas) for name in names]
         assert len({tuple(row["id"] for row in rows) for rows in answers}) == 1
         return [tasks.index(row["id"]) for row in answers[0]]
 
@@ -306,7 +314,11 @@ async def test_lists_are_newest_first_and_narrowed(store):
     assert await listed(attributes='{"half":"1"}') == [3, 2]
     assert await listed(attributes='{"half":"1","n":"1"}') == []
     assert await listed(since=AT + 1, until=AT + 3) == [2, 1]
-    [row] = await store.fetch("list_tasks", None, ["parked"], None, "{}", None, None, 1, None)
+    assert await listed(sagas=(["other", "pair"], [1, 1])) == [3, 2, 1, 0]
+    assert await listed(sagas=(["pair"], [2])) == []
+    assert await listed(sagas=([], [])) == []
+    asked = (None, ["parked"], None, "{}", None, None, 1, None, None, None)
+    [row] = await store.fetch("list_tasks", *asked)
     assert row["reason"] == (await load(store, tasks[1])).task.reason != ""
     assert (row["saga"], row["saga_version"], row["status"]) == ("pair", 1, "parked")
     waiting = await store.fetch("list_waiting_tasks", None, "pair", 10, None)
@@ -323,7 +335,7 @@ async def test_a_task_with_a_nul_in_its_state_is_listed_like_any_other(store):
     )
     for happened in (done, held):
         await store.commit([after(await load(store, task), happened)])
-    asked = None, ["parked"], None, "{}", None, None, 1, None
+    asked = None, ["parked"], None, "{}", None, None, 1, None, None, None
     for name in ("list_tasks", "list_open_tasks"):
         [row] = await store.fetch(name, *asked)
         assert "nobody\ufffdknows" in row["reason"]

@@ -248,6 +248,8 @@ def register_saga(
     v.bigint(at)
     if version <= 0:
         raise StoreRefused("CheckViolationError: sagas_version_check")
+    if body is None:
+        raise StoreRefused("NotNullViolationError: sagas.body")
     kept = tables.sagas.setdefault((name, version), SagaRow(digest, body, at))
     return [Row(digest=kept.digest, registered_at=moment(kept.registered_at))]
 
