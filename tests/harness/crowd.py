@@ -23,11 +23,23 @@ JOIN (
     ELSE 'succeeded'
 END
 """
+HISTORIES = """
+INSERT INTO headway.task_events (task_id, version, type, at, data)
+SELECT c.id, e.version, e.type, c.created_at + (e.at - t.created_at), e.data
+FROM (
+    SELECT DISTINCT ON (status) id, status, created_at FROM headway.tasks
+    WHERE parent IS NULL AND id IN (SELECT task_id FROM headway.task_events)
+) AS t
+JOIN headway.task_events AS e ON e.task_id = t.id
+JOIN headway.tasks AS c ON c.status = t.status
+    AND NOT EXISTS (SELECT FROM headway.task_events AS had WHERE had.task_id = c.id)
+"""
 OWN = ("id", "created_at", "updated_at", "attributes")  # of each copy
 
 
-async def crowd(postgres_url: str, tasks: int) -> None:
-    """Copy tasks that succeeded, are parked, or were compensated; there must be one of each."""
+async def crowd(postgres_url: str, tasks: int, *, histories: bool = False) -> None:
+    """Copy tasks that succeeded, are parked, or were compensated; there must be one of each. With
+    `histories` they are whole, and it takes three times as long."""
     connection = await asyncpg.connect(postgres_url)
     try:
         rows = await connection.fetch(
@@ -36,6 +48,9 @@ async def crowd(postgres_url: str, tasks: int) -> None:
         )
         columns = [row["column_name"] for row in rows if row["column_name"] not in OWN]
         await connection.execute(FILL.format(columns=", ".join(columns), tasks=tasks))
+        if histories:
+            await connection.execute(HISTORIES)
+            await connection.execute("ANALYZE headway.task_events")
         await connection.execute("ANALYZE headway.tasks")
     finally:
         await connection.close()

@@ -138,10 +138,7 @@ def test_the_slices_of_all_coordinators_add_up_minute_by_minute() -> None:
     assert minutes[-1].p50_ms == pytest.approx(100, rel=0.1)
     assert minutes[-11].submitted == 1
     assert sum(each.submitted for each in minutes) == 1
-    assert all(
-        (later.at - before.at).total_seconds() == 60
-        for before, later in pairwise(minutes)
-    )
+    assert all((later.at - before.at).total_seconds() == 60 for before, later in pairwise(minutes))
     last = last_minute_of(slices, NOW + 1)
     assert (last.succeeded, last.submitted) == (2, 0)
 
