@@ -20,13 +20,18 @@ export async function actOn(word, waiting, context) {
   }
 }
 
-/** What the words on what will happen are made of. */
+/** What the words on what will happen are made of; with fewer of them where the history is not whole. */
 async function factsOf({ task }, signal) {
   const [view, timeline] = await Promise.all([
-    read("get", { task }, { signal }), read("timeline", { task }, { signal }),
+    read("get", { task }, { signal }), read("timeline", { task }, { signal }).catch(withoutHistory),
   ]);
   const { definition } = await read("saga.get", { name: view.saga, version: view.saga_version }, { signal });
   return { task: view, timeline, definition };
+}
+
+function withoutHistory(error) {
+  if (!(error instanceof ApiError)) throw error;
+  return { steps: [] };
 }
 
 async function decide(word, { task, tool, step, invocation }) {

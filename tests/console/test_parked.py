@@ -105,6 +105,17 @@ async def test_a_call_of_which_nobody_knows_is_settled_and_the_task_resumed(
     await expect(item(page, task, "Parked")).to_have_count(0)
 
 
+async def test_acts_are_open_even_if_a_timeline_cannot_be_told(page: Page, api: Asking) -> None:
+    task = await api.settled("order", {"fate": "stuck"})
+    await page.route(
+        "**/api/timeline?**",
+        lambda route: route.fulfill(status=409, body='{"title": "no", "detail": "not whole"}'),
+    )
+    await page.goto("/parked")
+    await decide(page, item(page, task, "Parked"), "Retry", "Try again", "all the same")
+    assert "all the same" in await notes(api, task)
+
+
 async def test_closing_the_dialog_does_nothing_and_gives_the_focus_back(
     page: Page, api: Asking
 ) -> None:

@@ -190,5 +190,8 @@ async def test_on_a_narrow_screen_rows_are_cards(page: Page, api: Asking) -> Non
     box = await card.bounding_box()
     assert box is not None
     assert box["height"] > 100
+    await rows(page).last.get_by_role("checkbox").check()
+    await expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_in_viewport()
+    await page.get_by_role("button", name="Choose none").click()
     await page.get_by_role("button", name="Filters (1)").click()
     await expect(page.get_by_label("Owner")).to_be_visible()
