@@ -229,9 +229,9 @@ class Coordinator:
         """Take nothing more, let what is under way end, say goodbye; within STOP_GRACE_S."""
         try:
             async with asyncio.timeout(STOP_GRACE_S):
-                await self._batches.drain()
                 self._feed.close()
                 await self._http.stop()
+                await self._batches.drain()
                 await self._api.stop()
                 await self._overview.keep()
                 await self._housekeeping.leave()

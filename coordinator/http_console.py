@@ -58,6 +58,15 @@ class ConsoleFiles:
         """What the console is told by this installation; nothing that is a secret."""
         return JSONResponse({"trace_link": self._trace_link}, headers={"Cache-Control": "no-cache"})
 
+    def lost(self, request: Request) -> Response | None:
+        """The page for an address that is none, if it is a person who asks."""
+        wanted = request.headers.get("accept", "")
+        if request.method != "GET" or "text/html" not in wanted:
+            return None
+        answer = self._response(request, "index.html")
+        answer.status_code = 404
+        return answer
+
     async def _page(self, request: Request) -> Response:
         return self._response(request, "index.html")
 

@@ -1,11 +1,13 @@
 """The HTTP face: the API, the console and the probes, served by each coordinator.
 
 It answers from the start: while its servers are away, the probes say so and the API answers 503.
+Only on a socket that is shared it leaves that to others, if it is ready soon.
 Plain HTTP is for this machine, or for a proxy that does TLS; else give a certificate and its key.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
@@ -33,7 +35,13 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 DESCRIPTION_PATH = f"{PREFIX}openapi.json"
+SHARED_PATIENCE_S = 3.0  # after which one that is not ready answers, too, and says so
+FAILURES = (HTTPException, HeadwayError, CoordinatorError, ValidationError, Gone, Exception)
 STARTING = "this coordinator: it waits for its servers"
+MEND = (
+    "put a proxy that does TLS in front of it, and serve on 127.0.0.1; or set HEADWAY_HTTP_CERT "
+    "and HEADWAY_HTTP_KEY"
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -44,13 +52,13 @@ class HttpFace:
         self.access = HttpAccess(tokens, settings.console_token.get_secret_value())
         self._places = Places()
         self._probes = Probes(STARTING)
-        files = ConsoleFiles(settings.trace_link)
-        self._always = [*self._probes.routes(), *files.routes()]
-        self._app: ASGIApp = application(
-            [*self._always, Route(f"{PREFIX}{{rest:path}}", _starting, methods=["GET", "POST"])]
-        )
+        self._files = ConsoleFiles(settings.trace_link)
+        self._always = [*self._probes.routes(), *self._files.routes()]
+        starting = Route(f"{PREFIX}{{rest:path}}", _starting, methods=["GET", "POST"])
+        self._app = self._application([*self._always, starting])
         self._settings = settings
         self._server: HttpServer | None = None
+        self._patience: asyncio.TimerHandle | None = None
 
     @property
     def address(self) -> str:
@@ -61,21 +69,32 @@ class HttpFace:
         """Answer from now on; CannotListen says why that cannot be."""
         if self._settings.http or self._settings.http_fd is not None:
             self._server = HttpServer(SafeHeaders(self._serve), self._settings)
-            self._server.start()
+            if self._settings.http_fd is None:
+                self._server.start()
+            else:  # others who share it answer meanwhile
+                loop = asyncio.get_running_loop()
+                self._patience = loop.call_later(SHARED_PATIENCE_S, self._server.start)
             _LOG.info("HTTP and the console are served at %s", self.address)
+            if self._server.is_open_and_plain:
+                _LOG.warning("HTTP is neither encrypted nor kept to this machine: %s", MEND)
 
     def open(
         self, offer: Offer, looks: Mapping[str, Look], routers: Sequence[APIRouter] = ()
     ) -> None:
         """Offer the API. `looks` tell what must be there to be ready; `routers` come with it."""
+        if self._server is None:
+            return
         api = HttpApi(offer, self.access, self._places)
         described = Route(DESCRIPTION_PATH, Described(offer.people).answer)
-        self._app = application([*self._always, described, *api.routes()], routers)
+        self._app = self._application([*self._always, described, *api.routes()], routers)
         self._probes.look_at(looks)
+        self._server.start()
 
     async def stop(self) -> None:
         """Let what is under way end, and close every connection."""
         self._probes.leave()
+        if self._patience is not None:
+            self._patience.cancel()
         if self._server is not None:
             await self._server.stop()
 
@@ -86,21 +105,23 @@ class HttpFace:
         else:
             await http_problems.of(refused, {"Connection": "close"})(scope, receive, send)
 
+    def _application(
+        self, routes: Sequence[BaseRoute], routers: Sequence[APIRouter] = ()
+    ) -> ASGIApp:
+        """Whatever goes wrong in it is answered with a problem, or a person's way with a page."""
+        app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+        for router in routers:
+            app.include_router(router)
+        app.router.routes.extend(routes)
+        for kind in FAILURES:
+            app.add_exception_handler(kind, self._answer_to)
+        return app
 
-def application(routes: Sequence[BaseRoute], routers: Sequence[APIRouter] = ()) -> FastAPI:
-    """Whatever goes wrong in it is answered with a problem."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    for router in routers:
-        app.include_router(router)
-    app.router.routes.extend(routes)
-    for kind in (HTTPException, HeadwayError, CoordinatorError, ValidationError, Gone, Exception):
-        app.add_exception_handler(kind, _answer_to)
-    return app
-
-
-async def _answer_to(request: Request, error: Exception) -> Response:
-    return http_problems.answer_to(request, error)
+    async def _answer_to(self, request: Request, error: Exception) -> Response:
+        lost = isinstance(error, HTTPException) and error.status_code == 404
+        page = self._files.lost(request) if lost else None
+        return page or http_problems.answer_to(request, error)
 
 
 async def _starting(_request: Request) -> Response:
-    raise StoreUnavailable(f"not ready: {STARTING}")
+    raise StoreUnavailable("this coordinator waits for its servers; ask again")

@@ -8,6 +8,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Iterator
+from ipaddress import ip_address
 
 from headway.coordinator.http_connections import HEAD_MAX_BYTES, IDLE_S, BoundedConnection
 from headway.coordinator.http_socket import BACKLOG, CannotListen, listen, url_of
@@ -45,7 +46,7 @@ class HttpServer:
             server_header=False,
             backlog=BACKLOG,
             timeout_keep_alive=IDLE_S,
-            timeout_graceful_shutdown=STOP_GRACE_S,
+            timeout_graceful_shutdown=STOP_GRACE_S + 1,
             ssl_certfile=settings.http_cert,
             ssl_keyfile=settings.http_key,
             h11_max_incomplete_event_size=HEAD_MAX_BYTES,
@@ -65,17 +66,28 @@ class HttpServer:
         """Where it listens, as a URL."""
         return url_of(self._socket, tls=self._server.config.is_ssl)
 
+    @property
+    def is_open_and_plain(self) -> bool:
+        """Whether others than this machine can reach it, and without TLS."""
+        host = ip_address(self._socket.getsockname()[0])
+        return not host.is_loopback and not self._server.config.is_ssl
+
     def start(self) -> None:
-        self._serving = asyncio.create_task(self._server.serve([self._socket]))
+        """Accept connections; may be repeated."""
+        if self._serving is None and not self._server.should_exit:
+            self._serving = asyncio.create_task(self._server.serve([self._socket]))
 
     async def stop(self) -> None:
         """Accept nothing more, let requests end that are under way, and close; at most for
         STOP_GRACE_S and a moment."""
         self._server.should_exit = True
-        if self._serving is not None:
+        if self._serving is None:
+            self._socket.close()
+        else:
+            await asyncio.wait({self._serving}, timeout=STOP_GRACE_S)
+            for connection in list(self._server.server_state.connections):
+                connection.transport.abort()
             await asyncio.wait({self._serving})
-            with contextlib.suppress(Exception):
-                self._serving.result()
 
 
 def _listening(settings: Settings) -> socket.socket:

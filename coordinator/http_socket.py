@@ -8,6 +8,7 @@ from headway.agents.errors import HeadwayError
 
 BACKLOG = 1_024
 PORTS_TRIED = 100
+PORT_MAX = 65_535
 
 
 class CannotListen(HeadwayError):
@@ -23,10 +24,12 @@ def listen(address: str) -> socket.socket:
     try:
         if not colon or not port.isascii() or not port.isdigit():
             raise ValueError("give HOST:PORT")
+        if int(port) > PORT_MAX:
+            raise ValueError(f"a port is at most {PORT_MAX}")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         place = (host.strip("[]"), int(port))
         return socket.create_server(place, family=family, backlog=BACKLOG)
-    except (OSError, ValueError, OverflowError) as error:
+    except (OSError, ValueError) as error:
         raise CannotListen(f"cannot serve HTTP at {address!r}: {error}") from error
 
 

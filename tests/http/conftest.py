@@ -26,9 +26,10 @@ from pytest_asyncio import is_async_test
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of a file run on one loop, which is that of its servers and coordinator."""
+    """Tests of what is served run on one loop a file, which is that of its servers."""
     for item in items:
-        if is_async_test(item) and item.path.parent == Path(__file__).parent:
+        own = item.path.parent == Path(__file__).parent and "served" in item.fixturenames
+        if is_async_test(item) and own:
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
 
 
