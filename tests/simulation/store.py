@@ -22,6 +22,7 @@ from simulation import (  # noqa: F401 - each names its statements
     store_journals,
     store_limits,
     store_peers,
+    store_tallies,
     store_tasks,
     store_tokens,
 )
