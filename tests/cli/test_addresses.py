@@ -21,6 +21,8 @@ def running_up(data: Path, pid: int) -> None:
         "pid": pid,
         "agents_nats_url": "nats://agents@up:1",
         "coordinators_nats_url": "nats://coordinators@up:1",
+        "http_url": "http://up:3",
+        "console_token": "hw_console_0",
     }
     (data / "connections.json").write_text(json.dumps(written))
 

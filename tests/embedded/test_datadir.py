@@ -70,7 +70,10 @@ def test_three_different_ports_are_chosen_below_those_of_outgoing_connections(
 def test_connections_are_there_while_their_process_lives(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
     assert running_connections(tmp_path) is None
-    mine = Connections("nats://x", "postgresql://y", os.getpid(), "nats://a", "nats://c", "http://h", "t")
+    nats = "nats://x", "nats://a", "nats://c"
+    mine = Connections(
+        nats[0], "postgresql://y", os.getpid(), *nats[1:], "http://h", "hw_console_0"
+    )
     directory.publish(mine)
     assert running_connections(tmp_path) == mine
     directory.release()
