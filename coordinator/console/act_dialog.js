@@ -20,7 +20,7 @@ export async function askAct(act, facts, context) {
   const note = h("textarea", { name: "reason", rows: 2, maxlength: NOTE_MAX_CHARS, placeholder: "Why? It is kept in the history." });
   const press = h("button", { class: danger ? "button button-danger" : "button button-main", type: "submit" }, action);
   let done = null;
-  const explain = () => fill(happens, consequences(act, { ...facts, step: fields.values().step ?? facts.step })
+  const explain = () => fill(happens, consequences(act, { ...facts, ...fields.values() })
     .map((sentence) => h("li", {}, sentence)));
   const form = h("form", {
     class: "dialog-body",

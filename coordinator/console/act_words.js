@@ -50,10 +50,17 @@ const SENTENCES = {
       "What it was held for counts as seen, and stuck steps get another series of attempts.",
     ];
   },
-  settle: () => [
-    "Your word takes the place of the answer that never came, and the task goes on from there. " +
-      "Look it up where it happened before you say so.",
-  ],
+  settle({ task, step, outcome }) {
+    const undoing = task.steps.find((each) => each.name === step)?.phase === "compensation";
+    const told = {
+      happened: undoing ? `${step} counts as undone.` : `${step} counts as done, with that result.`,
+      did_not_happen: undoing ? `There was nothing to undo of ${step}.` : `${step} left nothing behind.`,
+    }[outcome];
+    return [
+      told ?? "Your word takes the place of the answer that never came.",
+      "The task goes on from there. Look it up where it happened before you say so.",
+    ];
+  },
   approve: ({ step }) => [`${step || "The step"} counts as done, and what comes after it is begun.`],
   reject({ step, task, timeline }) {
     const undone = undoOrder(task, timeline);

@@ -108,11 +108,8 @@ function chainView(links) {
     h("ol", {}, links.map((link) => h("li", {},
       h("span", {}, `${link.order}. ${link.compensation} undoes ${link.undoes}`),
       statusMark(link.status),
-      h("span", { class: "muted" }, link.empty ? "nothing to undo" : attemptsText(link.attempts))))));
-}
-
-function attemptsText(attempts) {
-  return attempts > 1 ? `${attempts} attempts` : "";
+      (link.empty || link.attempts > 1)
+        && h("span", { class: "muted" }, link.empty ? "nothing to undo" : `${link.attempts} attempts`)))));
 }
 
 function legend() {

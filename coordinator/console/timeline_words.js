@@ -90,6 +90,7 @@ export function timelineRows(timeline) {
   const bars = [...timeline.steps, { name: "", bars: timeline.holds }].flatMap((step) =>
     step.bars.map((bar) => ({
       at: ms(bar.began_at),
+      late: 1,
       step: step.name,
       what: barTitle(bar),
       began: bar.began_at,
@@ -102,6 +103,7 @@ export function timelineRows(timeline) {
     })));
   const marks = timeline.marks.map((mark) => ({
     at: ms(mark.at),
+    late: mark.kind === "submitted" ? 0 : 2, // among what happened at the same moment
     step: mark.step,
     what: markText(mark),
     began: mark.at,
@@ -112,7 +114,7 @@ export function timelineRows(timeline) {
     worker: "",
     child: null,
   }));
-  return [...bars, ...marks].sort((one, other) => one.at - other.at);
+  return [...marks, ...bars].sort((one, other) => one.at - other.at || one.late - other.late);
 }
 
 function counted(words) {

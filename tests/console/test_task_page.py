@@ -244,6 +244,34 @@ async def test_settle_takes_a_persons_word(page: Page, api: Asking) -> None:
     assert settled["result"] == {"sent": True}
 
 
+async def test_a_call_that_waits_is_approved_on_the_page(page: Page, api: Asking) -> None:
+    task = await api.submit("refund", {"amount": 5_000})
+    await opened(page, task)
+    await acted(page, "Approve")
+    calls = page.get_by_role("region", name="Calls that wait for a person")
+    await expect(calls).to_contain_text("unlock in consult")
+    await expect(calls).to_contain_text("5000")
+    await calls.get_by_role("button", name="Approve the call").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    await expect(page.get_by_role("button", name=re.compile("consult: completed"))).to_be_visible()
+    await expect(calls).to_be_hidden()
+
+
+async def test_a_call_of_unknown_outcome_is_settled_on_the_page(page: Page, api: Asking) -> None:
+    task = await api.submit("refund", {"amount": 500})
+    await opened(page, task)
+    await acted(page, "Approve")
+    await expect_status(page, "Parked")
+    calls = page.get_by_role("region", name="Calls that wait for a person")
+    await calls.get_by_role("button", name="Settle the call").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("It happened").check()
+    await dialog.get_by_role("button", name="Settle").click()
+    await expect(dialog).to_be_hidden()
+    await acted(page, "Resume")
+    await expect(page.get_by_role("button", name=re.compile("consult: completed"))).to_be_visible()
+
+
 async def test_fork_leads_to_the_new_task_and_back(page: Page, api: Asking) -> None:
     task = await api.submit("order", {"fate": "stuck"})
     await opened(page, task)

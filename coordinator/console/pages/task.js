@@ -6,6 +6,7 @@ import { fresh } from "../fresh.js";
 import { serverSettings } from "../server_settings.js";
 import { skeleton } from "../states.js";
 import { taskActs } from "../task_acts.js";
+import { taskCalls } from "../task_calls.js";
 import { taskHead } from "../task_head.js";
 import { taskHistory } from "../task_history.js";
 import { taskSaga } from "../task_saga.js";
@@ -30,7 +31,8 @@ export async function page(context) {
   const step = taskStep({ task, signal, acts: acts.ofStep });
   const history = taskHistory({ task, signal });
   const waiting = h("div", { class: "panel" }, skeleton(8));
-  const parts = h("div", { class: "stack", hidden: true }, timeline.element,
+  const calls = taskCalls({ context, done: () => live.reload() });
+  const parts = h("div", { class: "stack", hidden: true }, calls.element, timeline.element,
     h("div", { class: "columns" }, step.element, saga.element), history.element);
   const content = h("div", { class: "stack" }, head.element, waiting, parts);
   context.view.append(content);
@@ -47,6 +49,7 @@ export async function page(context) {
     timeline.update(found.timeline, nowMs, chosen);
     saga.update(found.timeline, found.definition, chosen);
     step.update(found.task, found.timeline, found.definition, chosen);
+    calls.update(found.task);
     history.update(found.timeline.version);
   };
   const live = fresh(context, { load: loader(task), draw, content, feed: { task } });
