@@ -39,6 +39,10 @@ NOT_SIMULATED = (
         ("fates_of_letters", "deal_with_letter", "letter_is_replayed"),
         "no simulated person looks at dead letters",
     )
+    | dict.fromkeys(
+        ("tallies_since", "count_by_status", "backlog"),
+        "no simulated person looks at the overview",
+    )
 )
 """Statements that no simulated process runs, each with the reason."""
 
