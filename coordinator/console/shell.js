@@ -12,7 +12,7 @@ import { PLACES } from "./routes.js";
 import { themeButton } from "./theme.js";
 import { compact } from "./format.js";
 
-const LIVENESS = { idle: "", live: "Live", connecting: "Connecting", polling: "Every 5 s" };
+const LIVENESS = { idle: "", live: "Live", connecting: "Connecting", polling: "Polling" };
 
 export class Shell {
   main = h("main", { id: "main", tabindex: "-1" });

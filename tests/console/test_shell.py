@@ -154,7 +154,7 @@ async def test_what_may_pass_is_asked_again(page: Page, status: int, words: str)
     await page.goto("/tasks")
     await expect(page.get_by_role("alert")).to_contain_text(words)
     await page.unroute("**/api/list?**")
-    await expect(page.get_by_role("table")).to_be_visible()
+    await expect(page.get_by_role("region", name="Tasks")).to_be_visible()
 
 
 async def test_a_role_that_is_too_small_is_told_so(browser: Browser, page: Page) -> None:

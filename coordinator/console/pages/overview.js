@@ -9,6 +9,7 @@ import { figuresOf, FIGURES, seriesOf } from "../overview_figures.js";
 import { statusMark, TASK_STATUSES } from "../status.js";
 
 const WAITING_SHOWN = 6;
+const POLL_MS = 1_000; // figures are written down some seconds after the events that they count
 
 export async function page(context) {
   context.title("Overview");
@@ -71,6 +72,7 @@ class Overview {
       ]),
       draw: ([overview, { waiting }]) => this.#draw(overview, waiting),
       content: this.content,
+      everyMs: POLL_MS,
     });
   }
 
