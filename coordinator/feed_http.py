@@ -13,6 +13,7 @@ token is revoked hears nothing more after so long.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from uuid import UUID
@@ -23,7 +24,7 @@ from headway.agents.feed_views import FeedRequest
 from headway.coordinator import http_problems
 from headway.coordinator.access import Guarded
 from headway.coordinator.caller import Caller
-from headway.coordinator.errors import BusUnavailable, Refusal, StoreUnavailable
+from headway.coordinator.errors import CoordinatorError, Refusal, StoreUnavailable
 from headway.coordinator.feed import KEEP_ALIVE_S, Feed, Part
 from headway.coordinator.feed_ring import Position
 from headway.coordinator.http_access import HttpAccess
@@ -40,6 +41,8 @@ MEDIA_TYPE = "text/event-stream"
 POSITION_HEADER = "Last-Event-ID"
 RETRY_MS = 1_000  # until a client comes again
 HEADERS = {"X-Accel-Buffering": "no"}  # for a proxy in between
+
+_LOG = logging.getLogger(__name__)
 
 OwnerOf = Callable[[UUID], Awaitable[str | None]]
 Ask = Callable[[], Awaitable[Caller]]
@@ -94,13 +97,15 @@ class EventStream(Response):
         finally:
             for end in ends:
                 end.cancel()
-            await asyncio.gather(*ends, return_exceptions=True)
+            ended = await asyncio.gather(*ends, return_exceptions=True)
             await self._parts.aclose()
+            if isinstance(ended[0], Exception):
+                _LOG.error("a listener to the feed was let go", exc_info=ended[0])
 
     async def _send(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await send(start)
-        with suppress(BusUnavailable, Refusal):
+        with suppress(CoordinatorError):
             async for text in self._texts():
                 await send({"type": "http.response.body", "body": text, "more_body": True})
         await send({"type": "http.response.body", "body": b""})

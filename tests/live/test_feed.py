@@ -239,6 +239,11 @@ async def test_a_token_decides_what_is_heard_and_for_how_long(
     async with token_making(system.postgres_url) as making:
         submit, view = await making.create("sue", "submit"), await making.create("vic", "view")
         [other] = await told(system, 1)
+
+        async def known() -> bool:
+            return (await refused(face, submit, {}))[0] != 401
+
+        await eventually(known, 2, what="fresh tokens are known")
         for query, status, detail in [
             ({}, 403, "role 'submit' must name one of its own tasks"),
             ({"task": other}, 404, f"there is no task {other}"),
