@@ -4,7 +4,7 @@
 //   ACTS: { cancel: { label, icon, title, action, danger } … } in the order in which they are offered
 
 const UNDONE = new Set(["completed", "unknown"]);
-const ACTIVE = new Set(["scheduled", "compensating"]);
+const WAITS = new Set(["approval", "wait", "sleep"]);
 
 export const ACTS = {
   approve: { label: "Approve", icon: "approve", title: "Approve", action: "Approve" },
@@ -24,11 +24,14 @@ export function consequences(act, facts) {
 
 const SENTENCES = {
   cancel({ task, timeline }) {
-    const running = names(task.steps.filter((step) => step.status === "scheduled"));
+    const begun = task.steps.filter((step) => step.status === "scheduled");
+    const running = names(begun.filter((step) => !WAITS.has(step.kind)));
+    const waits = names(begun.filter((step) => WAITS.has(step.kind)));
     const undone = undoOrder(task, timeline);
     const kept = task.steps.filter((step) => UNDONE.has(step.status) && !undoable(step));
     return [
-      running && `Asked to stop: ${running}. If it succeeds meanwhile, that is undone as well.`,
+      running && `Asked to stop: ${running}. What succeeds meanwhile is undone as well.`,
+      waits && `Not waited for any more: ${waits}.`,
       undone.length
         ? `Undone, in this order: ${undone.map((step) => `${step.name} (${how(step)})`).join(", ")}.`
         : "Nothing was done that would have to be undone.",
@@ -114,8 +117,4 @@ function how(step) {
 
 function names(steps) {
   return steps.map((step) => step.name).join(", ");
-}
-
-export function isActive(step) {
-  return ACTIVE.has(step.status);
 }

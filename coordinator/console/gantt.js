@@ -149,7 +149,7 @@ function axisParts({ scale, marks }, width) {
   return [
     scale.ticks.map(({ x, text }) => [
       svg("line", { class: "gantt-tick", x1: x, x2: x, y1: AXIS_PX - 6, y2: AXIS_PX }),
-      x + TICK_CHAR_PX * text.length < width + END_PX
+      hasRoom(x, text, scale.folds, width)
         && svg("text", { class: "gantt-tick-text", x: x + 3, y: AXIS_PX - 9 }, text),
     ]),
     scale.folds.map((fold) => [
@@ -162,6 +162,12 @@ function axisParts({ scale, marks }, width) {
       class: `gantt-mark mark-${mark.kind}`, d: `M${x} 2l5 5l-5 5l-5 -5Z`,
     }, title(`${markText(mark)}\n${moment(mark.at)}`))),
   ];
+}
+
+/** Whether a tick's text ends before the next fold, and before the end. */
+function hasRoom(x, text, folds, width) {
+  const end = x + 3 + TICK_CHAR_PX * text.length;
+  return end < width + END_PX && folds.every((fold) => end < fold.x || x >= fold.x + fold.width);
 }
 
 function plotParts(drawn, shape, width, height, chosen, nowMs) {
