@@ -16,10 +16,11 @@ WHERE o.task_id = due.task_id
 RETURNING o.task_id, o.version, o.sent;
 
 -- name: span_histories
--- The events of these tasks up to these versions.
-SELECT e.task_id, e.type, e.at, e.data
+-- The events of these tasks up to these versions, but for signs of life, which are no news.
+SELECT e.task_id, e.version, e.type, e.at, e.data
 FROM unnest($1::uuid[], $2::integer[]) AS w (task_id, version)
 JOIN headway.task_events AS e ON e.task_id = w.task_id AND e.version <= w.version
+WHERE e.type <> 'AttemptHeartbeat'
 ORDER BY e.task_id, e.version;
 
 -- name: span_journals

@@ -1,0 +1,163 @@
+"""OTLP over HTTP: our spans as the messages of OpenTelemetry's protocol, and their sending.
+
+Sending blocks in a thread of its own, so that nothing else waits for a collector. It never raises
+anything but what says how it went: NotTaken, to be tried again, or a log line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping
+from functools import lru_cache, partial
+from http.client import HTTPException
+from typing import Any
+
+from headway.agents import telemetry as t
+from headway.coordinator.otlp_settings import Endpoint
+from headway.coordinator.spans import Link, Moment, Span
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+_LOG = logging.getLogger(__name__)
+
+NS_PER_MS = 1_000_000
+ANSWER_MAX_BYTES = 65_536
+_SAMPLED = 0x01
+_HAS_REMOTE, _REMOTE = 0x100, 0x200  # of a link's flags
+_LATER = (429, 502, 503, 504)  # statuses after which the protocol asks to try again
+_TIES_MAX = 4_096
+
+
+class NotTaken(Exception):
+    """A collector is away, or asked to come again later."""
+
+
+def resource(attributes: Mapping[str, Any]) -> Resource:
+    """Who sends."""
+    return Resource(attributes=key_values(attributes))
+
+
+def scope() -> InstrumentationScope:
+    return InstrumentationScope(name=t.SCOPE)
+
+
+def key_values(attributes: Mapping[str, Any]) -> list[KeyValue]:
+    """Attributes as the protocol has them; most come again and again, and are made once."""
+    return [_key_value(name, value) for name, value in attributes.items()]
+
+
+@lru_cache(_TIES_MAX, typed=True)
+def _key_value(name: str, value: Any) -> KeyValue:
+    match value:
+        case bool():
+            return KeyValue(key=name, value=AnyValue(bool_value=value))
+        case int():
+            return KeyValue(key=name, value=AnyValue(int_value=value))
+        case float():
+            return KeyValue(key=name, value=AnyValue(double_value=value))
+        case _:
+            return KeyValue(key=name, value=AnyValue(string_value=str(value)))
+
+
+def trace_request(who: Resource, spans: Iterable[Span]) -> bytes:
+    """These spans as one request."""
+    scoped = trace_pb2.ScopeSpans(scope=scope(), spans=[_span(span) for span in spans])
+    found = trace_pb2.ResourceSpans(resource=who, scope_spans=[scoped])
+    return bytes(ExportTraceServiceRequest(resource_spans=[found]).SerializeToString())
+
+
+def _span(span: Span) -> trace_pb2.Span:
+    return trace_pb2.Span(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent_span_id=span.parent,
+        flags=_SAMPLED | _HAS_REMOTE,
+        name=span.name,
+        kind=trace_pb2.Span.SpanKind.ValueType(span.kind),
+        start_time_unix_nano=span.began * NS_PER_MS,
+        end_time_unix_nano=span.ended * NS_PER_MS,
+        attributes=key_values(span.attributes),
+        events=[_event(moment) for moment in span.events],
+        links=[_link(link) for link in span.links],
+        status=_status(span.error),
+    )
+
+
+def _status(error: str) -> trace_pb2.Status | None:
+    if not error:
+        return None
+    return trace_pb2.Status(code=trace_pb2.Status.STATUS_CODE_ERROR, message=error)
+
+
+def _event(moment: Moment) -> trace_pb2.Span.Event:
+    return trace_pb2.Span.Event(
+        time_unix_nano=moment.at * NS_PER_MS,
+        name=moment.name,
+        attributes=key_values(moment.attributes),
+    )
+
+
+def _link(link: Link) -> trace_pb2.Span.Link:
+    return trace_pb2.Span.Link(
+        trace_id=link.trace_id,
+        span_id=link.span_id,
+        attributes=key_values({t.LINKED_AS: link.what}),
+        flags=_SAMPLED | _HAS_REMOTE | _REMOTE,
+    )
+
+
+class Sender:
+    """Sends one signal. What a collector refuses for good is told in the log and counts as taken:
+    it would be refused for ever."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._tls = _tls(endpoint) if endpoint.url.startswith("https:") else None
+
+    async def send(self, body: bytes, count: int) -> None:
+        """Have a request of `count` things taken. NotTaken says why it was not, for now."""
+        await asyncio.get_running_loop().run_in_executor(None, partial(self._post, body, count))
+
+    def _post(self, body: bytes, count: int) -> None:
+        headers = {**self._endpoint.headers, "Content-Type": "application/x-protobuf"}
+        if self._endpoint.gzip:
+            body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
+        request = urllib.request.Request(self._endpoint.url, body, headers, method="POST")  # noqa: S310 - the operator's
+        try:
+            with urllib.request.urlopen(  # noqa: S310
+                request, timeout=self._endpoint.timeout_s, context=self._tls
+            ) as answer:
+                _look(answer.read(ANSWER_MAX_BYTES), count)
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code in _LATER:
+                    raise NotTaken(f"it answered {error.code}") from error
+                _LOG.error("the collector refused %d things for good: %d", count, error.code)
+        except (OSError, HTTPException) as error:
+            raise NotTaken(f"{type(error).__name__}: {error}") from error
+
+
+def _look(answer: bytes, count: int) -> None:
+    """Tell what a collector took only in part; the answers of all signals are alike in this."""
+    told = ExportTraceServiceResponse.FromString(answer).partial_success
+    if told.rejected_spans:
+        _LOG.error(
+            "the collector refused %d of %d: %s", told.rejected_spans, count, told.error_message
+        )
+
+
+def _tls(endpoint: Endpoint) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=endpoint.certificate or None)
+    if endpoint.client_certificate:
+        context.load_cert_chain(endpoint.client_certificate, endpoint.client_key or None)
+    return context
