@@ -77,13 +77,13 @@ class Keeping(Protocol):
 
     async def read(self, after: int) -> JournalPage: ...
 
-    async def append(self, epoch: int, seq: int, entries: list[NewEntry]) -> JournalAppended: ...
+    async def append(self, epoch: int, seq: int, entries: list[NewEntry], /) -> JournalAppended: ...
 
-    async def put(self, body: bytes) -> tuple[str, str]:
+    async def put(self, body: bytes, /) -> tuple[str, str]:
         """Store a large value; its reference and its digest."""
         ...
 
-    async def get(self, reference: str, digest: str) -> bytes:
+    async def get(self, reference: str, digest: str, /) -> bytes:
         """A large value, checked against its digest; PayloadLost if it is not there."""
         ...
 

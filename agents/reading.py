@@ -16,6 +16,7 @@ from headway.agents.auditing import AUDIT_PAGE_MAX, AuditEntry, AuditPage, Audit
 from headway.agents.catalogue_views import AgentList, SagaList, SagaRef, SagaView
 from headway.agents.entries import Entry, JournalPage, JournalRead, Phase
 from headway.agents.errors import InvalidInput, NotFound, Unavailable
+from headway.agents.export_views import ExportRequest, TaskRecord
 from headway.agents.messages import describe
 from headway.agents.news import SETTLED, is_any, news_of, wait_for
 from headway.agents.subjects import FEED
@@ -64,6 +65,10 @@ class Reading(Api):
             entries += page.entries
             if not page.more or not page.entries:
                 return entries
+
+    async def export(self, task: UUID) -> TaskRecord:
+        """All that is kept of the task, in one document, to be kept or replayed."""
+        return await self.ask("export", made(ExportRequest, task=task), TaskRecord)
 
     async def journal(self, task: UUID, step: str, phase: Phase = "action") -> AsyncIterator[Entry]:
         """What the agents of a step did, call by call, oldest first."""

@@ -115,6 +115,10 @@ class Replay:
         """The calls of which nobody knows how they ended."""
         return [call for call in self.calls.values() if call.unsettled]
 
+    def left(self) -> list[Recorded]:
+        """The calls that the handler has not made again."""
+        return [call for call in self.calls.values() if call.key not in self._used]
+
     def next(self, tool: str, digest: str, key: str = "") -> Place:
         """The place of the handler's next call. Raises JournalMismatch, or DeclarationError for a
         key that cannot be one."""

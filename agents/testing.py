@@ -10,6 +10,11 @@ of the same task it has the handler go on from there, as after a crash:
     await run(settle, "o-1", ctx=context(task=TASK, journal=journal, tools=[pay]))
     journal.cut(3)                                           # as if it died after three entries
     await run(settle, "o-1", ctx=context(task=TASK, journal=journal, tools=[pay]))
+
+A task's record, as `headway history TASK --json` writes it, is a regression test: its handlers are
+run over the recorded journals, and no tool is.
+
+    await reproduces(Path("refund-17.json"), refunds)
 """
 
 from __future__ import annotations
@@ -19,10 +24,12 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import orjson
 from headway.agents.about import About
+from headway.agents.agent import Agent
 from headway.agents.binding import EMPTY, Binding, bind
 from headway.agents.context import Context
 from headway.agents.entries import (
@@ -34,10 +41,13 @@ from headway.agents.entries import (
     Operation,
     Usage,
 )
+from headway.agents.export_views import TaskRecord
 from headway.agents.identity import new_task_id
 from headway.agents.invocations import Calls
 from headway.agents.journal import Journal
 from headway.agents.messages import CommandData, Phase
+from headway.agents.replay_views import Rerun
+from headway.agents.reruns import rerun
 from headway.agents.signatures import Function
 from headway.agents.threads import in_thread
 from headway.agents.tools import Call, Tool, by_name
@@ -122,6 +132,29 @@ def context(
         named = None if tools is None else by_name(tools, "the test's context")
         ctx.calls = _calls(ctx, journal or MemoryJournal(), named)
     return ctx
+
+
+async def reproduces(record: TaskRecord | Path, agent: Agent) -> list[Rerun]:
+    """Run `agent`'s handlers over the journals of a task's record, without running any tool.
+
+    Raises AssertionError with the first difference of each handler that does not do what it did,
+    and where the record has no journal of this agent.
+    """
+    if isinstance(record, Path):
+        record = _read(record)
+    found = await rerun(record, agent)
+    assert found, f"the record of task {record.task} has no journal of agent {agent.name!r}"
+    different = [
+        f"{each.handler} ({each.phase} of step {each.step!r}): {each.difference}"
+        for each in found
+        if each.difference
+    ]
+    assert not different, "\n".join(different)
+    return found
+
+
+def _read(file: Path) -> TaskRecord:
+    return TaskRecord.model_validate_json(file.read_bytes())
 
 
 async def opened(ctx: Context) -> Context:

@@ -17,10 +17,11 @@ from headway.coordinator.command_keys import CommandKeys
 from headway.coordinator.deadletters import DeadLetters
 from headway.coordinator.documents import Documents
 from headway.coordinator.errors import Refusal
+from headway.coordinator.exports import Exports
 from headway.coordinator.forks import Forks
 from headway.coordinator.gates import Gates
 from headway.coordinator.interventions import Interventions
-from headway.coordinator.journal import Hold, Journal
+from headway.coordinator.journal import Hold, Journal, Noted
 from headway.coordinator.lookups import Lookups
 from headway.coordinator.moves import Moves
 from headway.coordinator.operations import Surroundings, TaskOperations
@@ -57,6 +58,7 @@ class Parts:
     admission: Admission
     wellbeing: Wellbeing
     overview: Overview
+    journaled: Noted
     clock: Callable[[], int]
 
 
@@ -76,8 +78,9 @@ def services(parts: Parts) -> Offer:
     lookups = Lookups(store, parts.settled, roll, now_ms, parts.admission.explain)
     read = _reading(store)
     by_people = Interventions(parts.ask, gates.decide, read, lookups.show, now_ms)
-    tasks, journal = TaskOperations(around), Journal(store, parts.hold, now_ms)
+    tasks, journal = TaskOperations(around), Journal(store, parts.hold, now_ms, parts.journaled)
     documents = Documents(store, wire.publish, now_ms)
+    exports = Exports(store, read, journal.read, parts.bus.fetch_payload, now_ms)
     people = {
         **tasks.operations(),
         **lookups.operations(),
@@ -85,6 +88,7 @@ def services(parts: Parts) -> Offer:
         **by_people.operations(),
         **Moves(store, parts.ask, read, lookups.show, now_ms).operations(),
         **Forks(store, parts.ask, read, now_ms).operations(),
+        **exports.operations(),
         **WaitingList(store, gates.waiting).operations(),
         **parts.catalogue.operations(),
         **journal.operations(),

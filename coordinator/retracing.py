@@ -1,0 +1,97 @@
+"""Replaying a task's record: whether its history is decided today as it was. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from headway.agents.export_views import TaskRecord
+from headway.agents.replay_views import DivergenceView, ReplayReport
+from headway.agents.views import HistoryEntry
+from headway.coordinator.taskchecks import checks_of
+from headway.sagas import codec
+from headway.sagas import events as e
+from headway.sagas.checks import Checks
+from headway.sagas.definition import Definition
+from headway.sagas.errors import SagaError
+from headway.sagas.retrace import Divergence, retrace
+
+
+class UnreadableRecord(SagaError):
+    """A record that cannot be replayed; the text says why."""
+
+
+def replayed(record: TaskRecord, saga: Definition | None = None) -> ReplayReport:
+    """What the machine makes of a record: under the definitions it ran, or under `saga` instead.
+
+    Raises UnreadableRecord for one whose payloads are masked or encrypted, where they matter.
+    """
+    history = [_event(entry) for entry in record.history]
+    own = [Definition.from_json(orjson.dumps(body)) for body in record.definitions]
+    by_version = {definition.version: definition for definition in own}
+    first = own[0] if saga is None else saga
+    found = retrace(
+        first,
+        history,
+        _checks(record),
+        by_version.__getitem__ if saga is None else None,
+    )
+    divergence = found.divergence
+    if divergence is None:
+        _check_end(record, found.task.status.value)
+    return ReplayReport(
+        task=record.task,
+        against=f"{first.name} version {first.version}" + ("" if saga else ", as recorded"),
+        reproduced=divergence is None,
+        events=found.events,
+        decisions=found.decisions,
+        divergence=None if divergence is None else _shown(divergence),
+    )
+
+
+def is_masked(record: TaskRecord) -> bool:
+    """Whether its payloads are digests: it was exported with role `view`."""
+    return isinstance(record.input, dict) and record.input.keys() == {"sha256", "bytes"}
+
+
+def _checks(record: TaskRecord) -> Callable[[Definition], Checks]:
+    body = orjson.dumps(record.input)
+
+    def checks(definition: Definition) -> Checks:
+        acceptance = record.manifest is not None and record.manifest.acceptance is not None
+        if is_masked(record) and (definition.conditional or acceptance):
+            raise UnreadableRecord(
+                "the payloads of this record are digests, and its saga depends on them; export it "
+                "with role 'operate'"
+            )
+        return checks_of(definition, body, record.manifest)
+
+    return checks
+
+
+def _event(entry: HistoryEntry) -> e.Event:
+    at = round(entry.at.timestamp() * 1000)
+    return codec.decode_event(entry.type, at, orjson.dumps(entry.data))
+
+
+def _shown(divergence: Divergence) -> DivergenceView:
+    decided = divergence.decided
+    return DivergenceView(
+        version=divergence.version,
+        recorded=_fields(divergence.recorded),
+        decided=None if decided is None else _fields(decided),
+    )
+
+
+def _fields(event: e.Event) -> dict[str, Any]:
+    return {"type": codec.event_type(event), **orjson.loads(codec.encode_event(event))}
+
+
+def _check_end(record: TaskRecord, status: str) -> None:
+    """UnreadableRecord for a history that was cut, or a status that was changed."""
+    if (record.version, record.status) != (len(record.history), status):
+        raise UnreadableRecord(
+            f"the record says {record.status} at version {record.version}, but its history leads "
+            f"to {status} at version {len(record.history)}"
+        )
