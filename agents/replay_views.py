@@ -15,10 +15,10 @@ class _Model(BaseModel):
 
 class DivergenceView(_Model):
     """The first event, number `version` of the history, that is not decided now as it was:
-    what is recorded, and what the machine does instead (None: nothing)."""
+    what is recorded (None: no more), and what the machine does instead (None: nothing)."""
 
     version: int
-    recorded: dict[str, Any]
+    recorded: dict[str, Any] | None = None
     decided: dict[str, Any] | None = None
 
 

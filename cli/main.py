@@ -21,6 +21,7 @@ from headway.cli import (
     limits,
     logs,
     output,
+    replay,
     sagas,
     servers,
     submissions,
@@ -63,7 +64,7 @@ def build() -> typer.Typer:
     )
     app.callback()(shared_flags)
     for group in (
-        *(servers, console, demos, submissions, tasks, interventions, batch, dead, logs),
+        *(servers, console, demos, submissions, tasks, interventions, batch, dead, logs, replay),
         *(documents, sagas, agents, limits, tokens, webhooks, doctor, drill, conform),
     ):
         group.add_to(app)

@@ -103,9 +103,15 @@ def list_tasks(  # noqa: PLR0913, PLR0917  # each is a word of the command
 
 
 def history(terminal: Terminal, task: TaskId) -> None:
-    """Show all that happened to a task, oldest first."""
+    """Show all that happened to a task, oldest first.
+
+    --json writes its whole record, for `headway replay`: definition, input, history, journals.
+    """
+    if terminal.as_json:
+        output.write_json(terminal.ask(lambda client: client.export(task)))
+        return
     entries = terminal.ask(lambda client: client.history(task))
-    terminal.show(History(task=task, entries=entries), tables.history)
+    output.data_console().print(tables.history(History(task=task, entries=entries)))
 
 
 def parked(

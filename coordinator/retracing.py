@@ -27,6 +27,7 @@ def replayed(record: TaskRecord, saga: Definition | None = None) -> ReplayReport
 
     Raises UnreadableRecord for one whose payloads are masked or encrypted, where they matter.
     """
+    _check_whole(record)
     history = [_event(entry) for entry in record.history]
     own = [Definition.from_json(orjson.dumps(body)) for body in record.definitions]
     by_version = {definition.version: definition for definition in own}
@@ -38,8 +39,10 @@ def replayed(record: TaskRecord, saga: Definition | None = None) -> ReplayReport
         by_version.__getitem__ if saga is None else None,
     )
     divergence = found.divergence
-    if divergence is None:
-        _check_end(record, found.task.status.value)
+    if divergence is None and found.task.status != record.status:
+        raise UnreadableRecord(
+            f"the record says {record.status}, but its history leads to {found.task.status}"
+        )
     return ReplayReport(
         task=record.task,
         against=f"{first.name} version {first.version}" + ("" if saga else ", as recorded"),
@@ -76,22 +79,23 @@ def _event(entry: HistoryEntry) -> e.Event:
 
 
 def _shown(divergence: Divergence) -> DivergenceView:
-    decided = divergence.decided
     return DivergenceView(
         version=divergence.version,
         recorded=_fields(divergence.recorded),
-        decided=None if decided is None else _fields(decided),
+        decided=_fields(divergence.decided),
     )
 
 
-def _fields(event: e.Event) -> dict[str, Any]:
+def _fields(event: e.Event | None) -> dict[str, Any] | None:
+    if event is None:
+        return None
     return {"type": codec.event_type(event), **orjson.loads(codec.encode_event(event))}
 
 
-def _check_end(record: TaskRecord, status: str) -> None:
-    """UnreadableRecord for a history that was cut, or a status that was changed."""
-    if (record.version, record.status) != (len(record.history), status):
+def _check_whole(record: TaskRecord) -> None:
+    """UnreadableRecord for a history of which something is missing."""
+    if [entry.version for entry in record.history] != [*range(1, record.version + 1)]:
         raise UnreadableRecord(
-            f"the record says {record.status} at version {record.version}, but its history leads "
-            f"to {status} at version {len(record.history)}"
+            f"the record says version {record.version}, but its history does not go from version 1 "
+            "to that one"
         )

@@ -35,10 +35,11 @@ _MACHINES_WORDS = (
 @dataclass(frozen=True, slots=True)
 class Divergence:
     """The first event that is not decided as it was. `version` is its number in the history;
-    `decided` is what the machine makes of it now: another event, or None for nothing."""
+    `recorded` is None where the history ends before it, `decided` where the machine now makes
+    nothing of what happened."""
 
     version: int
-    recorded: e.Event
+    recorded: e.Event | None
     decided: e.Event | None
 
 
@@ -74,13 +75,12 @@ def retrace(
             found = _longest(own, task, left, checks(own))
         except DefinitionError:  # what was handed off to does not go with this definition
             found = 0, None
-        length, divergence = found
-        if divergence is not None or not length:
+        length, instead = found
+        if instead is not None or not length:
             before = task or unborn(own)
-            recorded, decided = left[length], divergence
-            return Retraced(
-                before, done, decisions, Divergence(done + length + 1, recorded, decided)
-            )
+            recorded = left[length] if length < len(left) else None
+            divergence = Divergence(done + length + 1, recorded, instead)
+            return Retraced(before, done, decisions, divergence)
         for event in left[:length]:
             task = fold(unborn(own) if task is None else task, event)
         done, decisions = done + length, decisions + 1

@@ -85,7 +85,7 @@ def test_status_and_history_tell_what_happened(shell: Shell) -> None:
     assert steps["ship"]["error"]["message"] == "no carrier goes there"
     assert steps["reserve"]["status"] == "compensated"
     assert "no carrier goes there" in shell.run("status", task).out
-    entries = shell.run("history", task, "--json").json["entries"]
+    entries = shell.run("history", task, "--json").json["history"]
     assert [entry["version"] for entry in entries] == list(range(1, len(entries) + 1))
     assert len(shell.run("history", task).out.splitlines()) == len(entries) + 1
 
