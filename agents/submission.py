@@ -21,6 +21,7 @@ from headway.agents.identity import new_task_id
 from headway.agents.manifest import Manifest
 from headway.agents.messages import INLINE_MAX_BYTES, INPUT_MAX_BYTES, SPEC_VERSION
 from headway.agents.subjects import PEOPLES_PAYLOADS, SubjectError, task_subject, token
+from headway.agents.tracing import current
 from headway.agents.views import PRIORITY, SubmitManyReply, SubmitReceipt
 from headway.agents.wire import NO_STREAM, UNCONFIRMED
 from pydantic import TypeAdapter
@@ -93,7 +94,7 @@ class Submissions(Api):
             "id": task,
             "type": TASK_EVENT,
             "source": SOURCE,
-            **_urgency(priority),
+            **_around(priority),
             **await self._carried(task, body, "data"),
         }
         message = [(subject, orjson.dumps(cloud_event))]
@@ -193,7 +194,7 @@ class Submissions(Api):
     ) -> dict[str, Any]:
         carried = await self._carried(task, body, "input")
         named = {"saga": saga, "task": task, "attributes": attributes or {}}
-        return {**named, **_urgency(priority), **carried}
+        return {**named, **_around(priority), **carried}
 
     async def publish_many(
         self, saga: str, inputs: Iterable[Any], *, progress: Progress | None = None
@@ -248,9 +249,13 @@ async def _many(
     return [outcomes[number] for number in range(len(outcomes))]
 
 
-def _urgency(priority: int) -> dict[str, int]:
-    """What a message says of the priority: nothing, if it is the one that is taken then."""
-    return {} if priority == PRIORITY else {"priority": priority}
+def _around(priority: int) -> dict[str, Any]:
+    """What a message says of its priority and of the span in which our caller is: nothing, if it is
+    what is taken then."""
+    said: dict[str, Any] = {} if priority == PRIORITY else {"priority": priority}
+    if within := current():
+        said["traceparent"] = within
+    return said
 
 
 def _encode(input: Any) -> bytes:

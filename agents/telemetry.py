@@ -88,3 +88,34 @@ SAMPLER_ARG = "OTEL_TRACES_SAMPLER_ARG"
 EXPORT_INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"
 PAYLOADS = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 LOG_FORMAT = "HEADWAY_LOG_FORMAT"
+
+# Metrics. In Prometheus a dot is an underscore, and unit and `_total` follow.
+TASKS_SUBMITTED = "headway.tasks.submitted"
+TASKS_ENDED = "headway.tasks.ended"
+TASKS_PARKED = "headway.tasks.parked"
+TASKS_RESUMED = "headway.tasks.resumed"
+TASKS_TURNED_AROUND = "headway.tasks.turned_around"
+TASK_DURATION = "headway.task.duration"
+ATTEMPTS_ENDED = "headway.attempts.ended"
+ATTEMPT_DURATION = "headway.attempt.duration"
+FAILURES = "headway.attempts.failures"
+RETRIES = "headway.attempts.retries"
+RECOVERIES = "headway.recoveries"
+CALLS = "headway.calls"
+TOKENS = "headway.tokens"
+COSTS = "headway.cost"
+COMMITS = "headway.commits"
+COMMIT_DURATION = "headway.commit.duration"
+COMMIT_ITEMS = "headway.commit.items"
+TASKS = "headway.tasks"
+TASKS_WAITING = "headway.tasks.waiting"
+QUEUE_AGE = "headway.queue.age"
+AGENTS = "headway.agents"
+INSTANCES = "headway.agent.instances"
+SPANS_DROPPED = "headway.telemetry.dropped"
+
+# What metrics are told apart by, beside the attributes above.
+AGENT = "headway.agent"
+HOW = "headway.recovery"  # claimed, republished
+QUEUE = "headway.queue"  # commands, timers
+SIGNAL = "headway.signal"  # spans, logs

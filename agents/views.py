@@ -34,6 +34,7 @@ PARKED: frozenset[str] = frozenset({"parked", "failed_to_compensate"})
 PAGE_LIMIT_MAX = 500
 SUBMIT_MANY_MAX = 256  # tasks in one request
 PRIORITY = 4  # of a task that names none, as in JMS; 9 is the most urgent
+TRACEPARENT_MAX_CHARS = 512
 UNTYPED = "about:blank"  # RFC 9457: the problem is what its status says
 SIGNAL_ID_MAX_CHARS = 200
 WAIT_MAX_S = 5.0  # of one question for a settled task
@@ -59,7 +60,8 @@ class Problem(_Model):
 
 
 class SubmitRequest(_Model):
-    """`priority`: among commands that wait for their turn; without limits it has no effect."""
+    """`priority`: among commands that wait for their turn; without limits it has no effect.
+    `traceparent`: the span within which it is submitted, which its trace links to (W3C)."""
 
     saga: str
     input: Any = None
@@ -68,6 +70,7 @@ class SubmitRequest(_Model):
     attributes: dict[str, str] = Field(default_factory=dict)
     manifest: Manifest | None = None
     priority: Priority = PRIORITY
+    traceparent: str = Field(default="", max_length=TRACEPARENT_MAX_CHARS)
     dataref: str = ""
     datadigest: str = ""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import random
 import signal
 from collections.abc import Callable, Coroutine
@@ -39,6 +40,7 @@ from headway.coordinator.feed_http import feed_router
 from headway.coordinator.hooks_http import hooks_router
 from headway.coordinator.housekeeping import Housekeeping
 from headway.coordinator.http_face import HttpFace
+from headway.coordinator.http_metrics import metrics_router
 from headway.coordinator.inlets import Inlets
 from headway.coordinator.intake import Answer, Intake
 from headway.coordinator.observing import Observers
@@ -53,6 +55,7 @@ from headway.coordinator.settled import Settled
 from headway.coordinator.store import Store
 from headway.coordinator.sweep import Sweep
 from headway.coordinator.tally import Tally
+from headway.coordinator.telemetry import Telemetry
 from headway.coordinator.tokens import Tokens
 from headway.coordinator.topology import Topology
 from headway.coordinator.vigil import Vigil
@@ -83,7 +86,8 @@ class Coordinator:
         self._clock = Clock()
         self._command_keys = CommandKeys(self._store, self._clock.now_ms)
         self._tokens = Tokens(self._store.fetch, required=settings.require_tokens)
-        self._intake = Intake()
+        self._telemetry = Telemetry(self.id, os.environ, self._clock.now_ms)
+        self._intake = Intake(self._telemetry.sample)
         self._roll = Roll()
         self._tally = Tally()
         self._pulls: list[Pull] = []
@@ -124,8 +128,9 @@ class Coordinator:
             await self._api.start()
             feed = feed_router(self._feed, self._http.access, self._store.owner_of)
             webhooks = Webhooks(self._store, self._command_keys.key_for, self._clock.now_ms)
+            metrics = metrics_router(self._numbers, self._http.access)
             hooks = hooks_router(webhooks, self._offer.people["signal"])
-            self._http.open(self._offer, self._wellbeing.looks(), [feed, hooks])
+            self._http.open(self._offer, self._wellbeing.looks(), [feed, hooks, metrics])
             await until_up("JetStream", self._vigil.succession.begin, stop)
             _LOG.info("coordinator %s serves", self.id)
             await stop.wait()
@@ -156,9 +161,11 @@ class Coordinator:
         settled = Settled(lambda task: news_of(wire, task, is_settled))
         check = InputCheck().check
         family = Family(self._tell, now_ms)
-        observe = Observers(settled.observe, self._tally.observe)
+        told = self._telemetry.listeners
+        observe = Observers(settled.observe, self._tally.observe, *told)
         engine = Engine(store, store.sagas, commands, observe, family, check, sweep.suspect, put)
-        self._batches = Batches(self._intake, engine, self._freed, self._ask_again)
+        measure = self._telemetry.measure
+        self._batches = Batches(self._intake, engine, self._freed, self._ask_again, measure)
         self._ask = asking(self._batches.ask)
         self._vigil = vigil = Vigil(self.id, wire, store, topology, sweep, roll, put, now_ms)
         vouching = Vouching(self._command_keys.key_for)
@@ -198,6 +205,7 @@ class Coordinator:
             self._admission,
             self._wellbeing,
             self._overview,
+            self._telemetry.journaled,
             now_ms,
         )
         access = Access(self._tokens, store.owner_of)
@@ -222,6 +230,7 @@ class Coordinator:
             forever("lost workers", self._vigil.watch.agents, WATCH_INTERVAL_S),
             forever("lost coordinators", self._vigil.watch.peers, WATCH_INTERVAL_S),
             forever("tallies", self._overview.keep, KEEP_EVERY_S),
+            *self._telemetry.loops(self._store, self._overview),
             forever("partitions", look.tend_partitions, PARTITIONS_INTERVAL_S),
         ]
 
@@ -251,6 +260,9 @@ class Coordinator:
 
     def _ask_again(self) -> None:
         self._vigil.succession.ask_again()
+
+    async def _numbers(self) -> str:
+        return await self._telemetry.text(self._overview)
 
     def _freed(self) -> None:
         for pull in self._pulls:

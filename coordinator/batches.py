@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from headway.coordinator import telemetry
+from headway.coordinator.decisions import Decision
 from headway.coordinator.engine import BATCH_MAX, Committed, Engine
 from headway.coordinator.errors import Refusal, StoreUnavailable
 from headway.coordinator.intake import Answer, Intake, Item
@@ -25,6 +25,9 @@ PERFORMING_MAX = 8  # batches whose PubAcks are still awaited
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 0.25  # PostgreSQL is found to be back within so long; at most two batches try
 
+Measure = Callable[[int, float, Sequence[Decision]], None]
+"""Is told the items of a batch, the seconds that it took, and what was decided."""
+
 
 class Batches:
     def __init__(
@@ -33,13 +36,15 @@ class Batches:
         engine: Engine,
         on_room: Callable[[], None],
         on_return: Callable[[], None],
+        measure: Measure,
     ) -> None:
         """`on_room` is called whenever more may be pulled; `on_return` when PostgreSQL was away and
-        is there again."""
+        is there again; `measure` is told each batch that was committed."""
         self._intake = intake
         self._engine = engine
         self._on_room = on_room
         self._on_return = on_return
+        self._measure = measure
         self._performing: set[asyncio.Task[None]] = set()
         self._stored = asyncio.Semaphore(PERFORMING_MAX)
         self._store_is_down = False
@@ -78,9 +83,7 @@ class Batches:
             committed = await self._commit(items)
         finally:
             self._intake.release(item.task for item in items)
-        telemetry.commit_ms.record((time.perf_counter() - began) * 1000)
-        telemetry.batch_items.record(len(items))
-        telemetry.transitions.add(sum(1 for d in committed.decisions if d.change is not None))
+        self._measure(len(items), time.perf_counter() - began, committed.decisions)
         await self._stored.acquire()
         performing = asyncio.create_task(self._perform(committed))
         self._performing.add(performing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -45,11 +45,17 @@ class Item:
     at_commit: bool = False
 
 
+Sample = Callable[[UUID, str], bool]
+"""Whether a task, submitted within the span of this traceparent, is traced."""
+
+
 class Intake:
     """A queue of items. Always holds: what is taken is not given out again for a task until
     that task is released."""
 
-    def __init__(self) -> None:
+    def __init__(self, sample: Sample | None = None) -> None:
+        """Without `sample` nobody decides whether a task is traced."""
+        self._sample = sample
         self._waiting: deque[Item] = deque()
         self._busy: set[UUID] = set()
         self._wake = asyncio.Event()
@@ -60,6 +66,10 @@ class Intake:
         return len(self._waiting)
 
     def put(self, item: Item) -> None:
+        new = item.new
+        if self._sample is not None and new is not None and new.trace.sampled is None:
+            sampled = self._sample(new.id, new.trace.origin)
+            item.new = replace(new, trace=new.trace._replace(sampled=sampled))
         self._waiting.append(item)
         self._idle.clear()
         self._wake.set()

@@ -58,6 +58,9 @@ ROUNDS_MAX = 8  # after so many lost races a request is to be asked again
 PAGE_MAX_BYTES = 4 * 1_048_576
 
 
+Noted = Callable[[Sequence[Change]], None]
+
+
 class Hold(Protocol):
     """Holds a task whose step was stopped by a guard, and returns when that is committed: whatever
     its agent says once it knows of the refusal comes too late. `kind` is the refusal's."""
@@ -106,7 +109,9 @@ class Read(NamedTuple):
 
 
 class Journal:
-    def __init__(self, store: Store, hold: Hold, clock: Callable[[], int]) -> None:
+    def __init__(self, store: Store, hold: Hold, clock: Callable[[], int], noted: Noted) -> None:
+        """`noted` is told what was committed."""
+        self._noted = noted
         self._store = store
         self._hold = hold
         self._clock = clock
@@ -238,6 +243,7 @@ class Journal:
         if not changes:
             return {}
         rows = await self._store.fetch("commit_journals", *commit_arrays(changes, self._clock()))
+        self._noted([changes[row["place"] - 1] for row in rows])
         return {changes[row["place"] - 1].place: spent_of(row) for row in rows}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, ParamSpec
 
 from headway.coordinator.commands import agent_of
 from headway.coordinator.decisions import Decision
@@ -19,6 +19,8 @@ from headway.sagas.definition import Definition
 from headway.sagas.task import Phase
 
 _LOG = logging.getLogger(__name__)
+
+P = ParamSpec("P")
 
 Observe = Callable[[Sequence[Decision]], None]
 Outcome = Literal["succeeded", "failed", "timed_out"]
@@ -156,19 +158,30 @@ def _task(event: e.Event, began: int) -> Iterator[Happening]:
             yield Resumed(event.at)
 
 
+def harmless(listener: Callable[P, None]) -> Callable[P, None]:
+    """`listener`, whose failures are told in the log, the first time, and keep nobody from going
+    on."""
+    failed = False
+
+    def tell(*args: P.args, **kwargs: P.kwargs) -> None:
+        nonlocal failed
+        try:
+            listener(*args, **kwargs)
+        except Exception:
+            if not failed:
+                failed = True
+                _LOG.exception("%r failed at what was committed; it goes on without", listener)
+
+    return tell
+
+
 class Observers:
     """Hands what was committed to those who listen, in their order. None of them may wait for
-    anything; one that fails is told in the log, the first time."""
+    anything."""
 
     def __init__(self, *listeners: Observe) -> None:
-        self._listeners = listeners
-        self._failed: list[Observe] = []
+        self._listeners = [harmless(each) for each in listeners]
 
     def __call__(self, decisions: Sequence[Decision]) -> None:
         for listener in self._listeners:
-            try:
-                listener(decisions)
-            except Exception:
-                if listener not in self._failed:
-                    self._failed.append(listener)
-                    _LOG.exception("%r failed at what was committed; it goes on without", listener)
+            listener(decisions)

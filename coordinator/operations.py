@@ -26,7 +26,7 @@ from headway.coordinator.errors import BusUnavailable, Refusal, StoreUnavailable
 from headway.coordinator.intake import Answer
 from headway.coordinator.pacing import Ask
 from headway.coordinator.presence import Roll
-from headway.coordinator.records import NewTask
+from headway.coordinator.records import NewTask, trace_of
 from headway.coordinator.serving import Serve, typed_by
 from headway.sagas import inputs as i
 from headway.sagas.task import Claim, Phase
@@ -171,6 +171,7 @@ class TaskOperations:
             request.manifest,
             owner=caller.name,
             priority=request.priority,
+            trace=trace_of(request.traceparent),
         )
 
     async def _input(self, request: views.SubmitRequest) -> tuple[bytes, Any]:

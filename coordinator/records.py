@@ -10,6 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headway.agents.manifest import Manifest
+from headway.agents.tracing import remote
 from headway.agents.views import PRIORITY
 from headway.sagas.definition import Definition
 from headway.sagas.events import Event
@@ -37,6 +38,11 @@ class Trace(NamedTuple):
 
 
 UNTRACED = Trace()
+
+
+def trace_of(traceparent: str) -> Trace:
+    """That of a task submitted with this traceparent, which may be none."""
+    return Trace(origin=traceparent) if remote(traceparent) is not None else UNTRACED
 
 
 class Loaded(NamedTuple):

@@ -84,9 +84,7 @@ class SpanSending:
         try:
             if found:
                 await self._send(found)
-        except NotTaken as error:
-            if not self._pause_s:
-                _LOG.warning("the collector of traces is away; nothing waits for it: %s", error)
+        except NotTaken:
             self._pause_s = min(PAUSE_MAX_S, 2 * self._pause_s or PAUSE_FIRST_S)
             self._not_before = time.monotonic() + self._pause_s
             await self._give_up_old()

@@ -21,12 +21,13 @@ from headway.agents.plainjson import DEPTH_MAX, NotPlain, check_depth
 from headway.agents.subjects import TOKEN, parse_task_subject
 from headway.agents.views import PRIORITY
 from headway.coordinator.errors import Refusal
-from headway.coordinator.records import NewTask
+from headway.coordinator.records import NewTask, trace_of
 from headway.coordinator.taskid import task_id
 
 ID_HEADER = "ce-id"
 _ID_HEADERS = (ID_HEADER, "nats-msg-id")
 _PRIORITIES = tuple("0123456789")
+_TRACE_HEADER = "traceparent"  # as W3C's Trace Context names it; of a CloudEvent, an extension
 _PRIORITY_HEADER = "ce-priority"  # taken without the other headers of a CloudEvent, too
 
 
@@ -51,6 +52,7 @@ class Published:
     ref: str = ""
     digest: str = ""
     priority: int = PRIORITY
+    traceparent: str = ""
 
 
 def parse(subject: str, headers: dict[str, str], body: bytes) -> Published:
@@ -64,17 +66,25 @@ def parse(subject: str, headers: dict[str, str], body: bytes) -> Published:
     name = name_in(headers)
     content = read_json(body)
     if "ce-specversion" not in headers and _is_structured(content):
-        return _structured(saga, name, content)
+        return _structured(saga, name, content, headers.get(_TRACE_HEADER, ""))
     priority = _priority(headers.get(_PRIORITY_HEADER, PRIORITY))
-    return Published(saga, name, body, content, priority=priority)
+    traceparent = headers.get(_TRACE_HEADER, "")
+    return Published(saga, name, body, content, priority=priority, traceparent=traceparent)
 
 
 def new_task(published: Published, data: bytes, stored: Stored, owner: str = "") -> NewTask:
     """The task that a published submission asks for; the same one each time it is delivered."""
     task = named_id(published) or nameless_id(stored)
     content = read_json(data) if published.data is None else published.content
-    body_digest, priority = digest(published.saga, content), published.priority
-    return NewTask(task, published.saga, data, body_digest, owner=owner, priority=priority)
+    return NewTask(
+        task,
+        published.saga,
+        data,
+        digest(published.saga, content),
+        owner=owner,
+        priority=published.priority,
+        trace=trace_of(published.traceparent),
+    )
 
 
 def name_in(headers: Mapping[str, str]) -> str:
@@ -121,7 +131,7 @@ def _is_structured(content: Any) -> bool:
     return isinstance(content, dict) and "specversion" in content and "type" in content
 
 
-def _structured(saga: str, name: str, content: dict[str, Any]) -> Published:
+def _structured(saga: str, name: str, content: dict[str, Any], trace: str) -> Published:
     if content["specversion"] != "1.0":
         raise Refusal("specversion: only CloudEvents 1.0 is taken", 422)
     given = content.get("id", "")
@@ -131,10 +141,12 @@ def _structured(saga: str, name: str, content: dict[str, Any]) -> Published:
     if not isinstance(ref, str) or not isinstance(ref_digest, str):
         raise Refusal("dataref, datadigest: must be strings", 422)
     priority = _priority(content.get("priority", PRIORITY))
+    trace = str(content.get("traceparent") or trace)
     if ref:
-        return Published(saga, name or given, None, None, ref, ref_digest, priority)
+        return Published(saga, name or given, None, None, ref, ref_digest, priority, trace)
     data = content.get("data")
-    return Published(saga, name or given, orjson.dumps(data), data, priority=priority)
+    body = orjson.dumps(data)
+    return Published(saga, name or given, body, data, priority=priority, traceparent=trace)
 
 
 def _priority(given: Any) -> int:

@@ -48,7 +48,7 @@ def item(answer: object) -> Item:
 
 async def test_children_that_wait_for_later_batches_keep_no_batch_from_its_turn() -> None:
     intake = Intake()
-    batches = Batches(intake, Parents(intake), lambda: None, lambda: None)  # type: ignore[arg-type]
+    batches = Batches(intake, Parents(intake), lambda: None, lambda: None, lambda *_: None)  # type: ignore[arg-type]
     running = asyncio.create_task(batches.run())
     for _ in range(PARENTS):
         committed = asyncio.Event()

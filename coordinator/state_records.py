@@ -1,0 +1,119 @@
+"""One structured record for each change of a task's state and each entry of a journal. Pure.
+
+Digests and sizes only: no input, result, argument or error text is ever in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+from headway.agents import telemetry as t
+from headway.agents import tracing
+from headway.agents.identity import invocation_id, operation_id
+from headway.coordinator import journal_rows
+from headway.coordinator.decisions import Decision
+from headway.sagas import events as e
+from headway.sagas.codec import event_type
+from headway.sagas.task import PARKED
+
+INFO, WARN = 9, 13  # severities, as OTLP numbers them
+SEVERITIES = {INFO: "INFO", WARN: "WARN"}
+
+_TROUBLE = (e.AttemptFailed, e.AttemptTimedOut, e.RecoveryStarted, e.TaskHeld)
+
+
+class Record(NamedTuple):
+    """`at` is ms since 1970; the ids tell to which span it belongs."""
+
+    at: int
+    severity: int
+    body: str
+    attributes: Mapping[str, Any]
+    trace_id: bytes
+    span_id: bytes
+
+
+def record_of(decision: Decision) -> Record | None:
+    """What a committed decision changed; None if it changed nothing."""
+    change, definition = decision.change, decision.definition
+    if change is None or definition is None:
+        return None
+    was = None if decision.before is None else decision.before.task.status
+    status = change.task.status
+    trouble = status in PARKED or any(isinstance(event, _TROUBLE) for event in change.events)
+    told = f"task {status}" if was is not status else f"task goes on, {status}"
+    return Record(
+        change.at,
+        WARN if trouble else INFO,
+        told,
+        {
+            t.TASK: str(change.id),
+            t.SAGA: definition.name,
+            t.STATUS: status.value,
+            t.VERSION: change.task.version,
+            t.EVENTS: ", ".join(_event(event) for event in change.events),
+        },
+        change.id.bytes,
+        tracing.root_span(change.id),
+    )
+
+
+def _event(event: e.Event) -> str:
+    """A type, and of which step; how an attempt failed by its type."""
+    step = getattr(event, "step", "")
+    words = [event_type(event), *([step] if step else [])]
+    if isinstance(event, e.AttemptFailed):
+        words.append(event.error.type)
+    if isinstance(event, e.AttemptTimedOut):
+        words.append(event.timeout)
+    return " ".join(words)
+
+
+def records_of(change: journal_rows.Change, at: int) -> Iterator[Record]:
+    """What was appended to a journal at `at` (ms)."""
+    place = change.place
+    operation = operation_id(place.task, place.step, place.phase)
+    attempt = tracing.attempt_span(place.task, place.step, place.phase, change.after.attempt)
+    for seq, row in enumerate(change.rows, change.before.seq + 1):
+        meta = orjson.loads(row.meta)
+        told = {
+            t.TASK: str(place.task),
+            t.STEP: place.step,
+            t.PHASE: place.phase,
+            t.ATTEMPT: change.after.attempt,
+            t.AGENT: change.after.agent,
+            t.ENTRY: row.kind,
+            t.SEQ: seq,
+            t.BYTES: len(row.data or b""),
+            t.KEY: row.key,
+            t.GEN_AI_TOOL: row.tool,
+            t.BY: row.by,
+            t.DIGEST: meta.get("arguments_digest", ""),
+            t.RESULT_DIGEST: meta.get("datadigest", ""),
+        }
+        span = tracing.invocation_span(invocation_id(operation, row.key)) if row.key else attempt
+        yield Record(
+            at,
+            WARN if row.kind == "failure" else INFO,
+            f"journal {row.kind}",
+            {name: value for name, value in told.items() if value != ""},
+            place.task.bytes,
+            span,
+        )
+
+
+def line_of(record: Record) -> bytes:
+    """A record as one line of JSON."""
+    return orjson.dumps(
+        {
+            "at": record.at,
+            "severity": SEVERITIES[record.severity],
+            "message": record.body,
+            "trace_id": record.trace_id.hex(),
+            "span_id": record.span_id.hex(),
+            **record.attributes,
+        },
+        option=orjson.OPT_APPEND_NEWLINE,
+    )
