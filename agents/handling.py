@@ -33,6 +33,7 @@ from headway.agents.journal import Keeping
 from headway.agents.messages import INPUT_MAX_BYTES, Command, CommandData, EventData
 from headway.agents.threads import in_thread
 from headway.agents.timelimit import TimeLimit
+from headway.agents.tracing import within
 
 Keep = Callable[[Connection, str, JournalOpen], Keeping]
 
@@ -156,11 +157,12 @@ class Handling:
         try:
             if calls is not None and taken_up:
                 await calls.open()
-            if binding.is_async:
-                returned = await binding.function(ctx, *arguments)
-            else:
-                function = partial(binding.function, ctx, *arguments)
-                returned = await self._in_thread(function, binding.name)
+            with within(ctx.traceparent):
+                if binding.is_async:
+                    returned = await binding.function(ctx, *arguments)
+                else:
+                    function = partial(binding.function, ctx, *arguments)
+                    returned = await self._in_thread(function, binding.name)
             outcome = _result(binding, returned)
         except Superseded:
             raise

@@ -9,9 +9,10 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 
+from headway.agents import tracing
 from headway.agents.agent import Agent
 from headway.agents.codec import Keyring
 from headway.agents.connection import Connection, connect
@@ -28,6 +29,7 @@ except ImportError:  # an extra speed, not a need
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
+INSTALL_SDK = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
 REFUSED_S = 3.0  # a key that was granted just now is let in sooner
 YOUNG_OBJECTS = 50_000  # between two collections: messages make many short-lived objects
 
@@ -170,7 +172,7 @@ def run(
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
     new_loop = None if uvloop is None else uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=new_loop) as runner:
+    with _tracing(), asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(
             serve(
                 agents,
@@ -181,3 +183,20 @@ def run(
                 keyring=keyring,
             )
         )
+
+
+@contextmanager
+def _tracing() -> Iterator[None]:
+    """What handlers trace is sent where the standard variables say, unless somebody else sees to
+    that."""
+    end = None
+    if tracing.is_wanted("traces", os.environ) and not tracing.is_configured():
+        try:
+            end = importlib.import_module("headway.agents.tracing_sdk").install(os.environ)
+        except ImportError as error:
+            _log.warning("what handlers trace is not sent: %s: %s", error, INSTALL_SDK)
+    try:
+        yield
+    finally:
+        if end is not None:
+            end()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 from uuid import UUID
 
+from headway.agents import telemetry as t
 from opentelemetry import context, trace
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
@@ -89,6 +90,24 @@ def within(parent: str) -> Iterator[None]:
         yield
     finally:
         context.detach(token)
+
+
+@contextmanager
+def nested(task: UUID, span_id: bytes) -> Iterator[None]:
+    """As `within`, for another span of the trace that our caller is in."""
+    sampled = bool(trace.get_current_span().get_span_context().trace_flags & 1)
+    with within(traceparent(task, span_id, sampled=sampled)):
+        yield
+
+
+def is_wanted(signal: str, environ: Mapping[str, str]) -> bool:
+    """Whether the standard variables turn on a signal: traces, metrics or logs."""
+    if environ.get(t.DISABLED, "").strip().lower() == "true":
+        return False
+    if environ.get(t.EXPORTER.format(signal.upper()), "otlp").strip().lower() != "otlp":
+        return False
+    own = environ.get(f"{t.OTLP}{signal.upper()}_ENDPOINT", "")
+    return bool((own or environ.get(t.ENDPOINT, "")).strip())
 
 
 def is_configured() -> bool:

@@ -30,6 +30,7 @@ from headway.agents.errors import (
 from headway.agents.exchange import Arguments, InvalidValue
 from headway.agents.gates import GateRefused, GateRejected
 from headway.agents.tools import Attempts, Call, Doubt, Happened, Tool
+from headway.agents.tracing import invocation_span, nested
 
 REASON_MAX_CHARS = 2_000
 CONFIRM_AFTER_S = 1.0  # from asking to acting on the answer: this process may have been frozen
@@ -194,7 +195,8 @@ class Trial:
         limit = asyncio.timeout(tool.timeout_s)
         try:
             async with limit:
-                returned = await self._perform(tool.signature.is_async, thunk, tool.name)
+                with nested(call.task, invocation_span(call.id)):
+                    returned = await self._perform(tool.signature.is_async, thunk, tool.name)
             return Result(exchange.encode_result(tool, returned), exchange.usage_of(tool, returned))
         except (Superseded, Halted):
             raise

@@ -245,6 +245,7 @@ class Coordinator:
                 await self._overview.keep()
                 await self._housekeeping.leave()
                 await self._vigil.end()
+                await self._telemetry.end()
         except (CoordinatorError, TimeoutError) as error:
             _LOG.info("left without saying goodbye: %s", error or "out of time")
         finally:

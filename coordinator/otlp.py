@@ -1,12 +1,12 @@
 """OTLP over HTTP: our spans as the messages of OpenTelemetry's protocol, and their sending.
 
-Sending blocks in a thread of its own, so that nothing else waits for a collector. It never raises
+Sending blocks in a thread of its own, so that nothing else waits for a collector, nor does the end
+of the process. It never raises
 anything but what says how it went: NotTaken, to be tried again, or a log line.
 """
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import logging
 import ssl
@@ -18,6 +18,7 @@ from http.client import HTTPException
 from typing import Any
 
 from headway.agents import telemetry as t
+from headway.agents.threads import in_thread
 from headway.coordinator.otlp_settings import Endpoint
 from headway.coordinator.spans import Link, Moment, Span
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -126,7 +127,7 @@ class Sender:
 
     async def send(self, body: bytes, count: int) -> None:
         """Have a request of `count` things taken. NotTaken says why it was not, for now."""
-        await asyncio.get_running_loop().run_in_executor(None, partial(self._post, body, count))
+        await in_thread(partial(self._post, body, count), "telemetry", _nobody_waits)
 
     def _post(self, body: bytes, count: int) -> None:
         headers = {**self._endpoint.headers, "Content-Type": "application/x-protobuf"}
@@ -154,6 +155,10 @@ def _look(answer: bytes, count: int) -> None:
         _LOG.error(
             "the collector refused %d of %d: %s", told.rejected_spans, count, told.error_message
         )
+
+
+def _nobody_waits() -> None:
+    """For the end of a thread."""
 
 
 def _tls(endpoint: Endpoint) -> ssl.SSLContext:

@@ -71,6 +71,12 @@ class Export:
             store, self._send_spans, clock, payloads=wants_payloads(environ)
         )
 
+    async def send_all(self) -> None:
+        """Everything, once."""
+        await self.send_spans()
+        await self.send_records()
+        await self.send_metrics()
+
     async def send_spans(self) -> None:
         """What tasks owe, and what batches left."""
         if "traces" not in self._senders or self._told.batches is None:

@@ -43,9 +43,7 @@ class Endpoint:
 
 def endpoint_of(signal: Signal, environ: Mapping[str, str]) -> Endpoint | None:
     """Where a signal is sent; None if it is not."""
-    if environ.get(t.DISABLED, "").strip().lower() == "true":
-        return None
-    if environ.get(t.EXPORTER.format(signal.upper()), "otlp").strip().lower() != "otlp":
+    if not tracing.is_wanted(signal, environ):
         return None
 
     def given(name: str) -> str:
@@ -54,9 +52,7 @@ def endpoint_of(signal: Signal, environ: Mapping[str, str]) -> Endpoint | None:
 
     own = environ.get(f"{t.OTLP}{signal.upper()}_ENDPOINT", "").strip()
     common = environ.get(t.ENDPOINT, "").strip()
-    url = own or (f"{common.rstrip('/')}/v1/{signal}" if common else "")
-    if not url:
-        return None
+    url = own or f"{common.rstrip('/')}/v1/{signal}"
     protocol = given("PROTOCOL") or "http/protobuf"
     if protocol != "http/protobuf":
         _LOG.warning("%sPROTOCOL=%s is not spoken here; http/protobuf is", t.OTLP, protocol)

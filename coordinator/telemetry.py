@@ -8,6 +8,7 @@ in any case, for `/metrics`.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -36,6 +37,7 @@ from headway.coordinator.store import Store
 LINKS_MAX = 128  # of a batch's span
 BATCHES_KEPT = 4_096  # spans of batches that wait for a collector
 RECORDS_KEPT = 16_384
+END_S = 1.0  # for what is left to be sent when a coordinator stops
 
 _EXPORT = "headway.coordinator.otlp_export"
 
@@ -51,6 +53,7 @@ class Telemetry:
         self._environ = environ
         self._clock = clock
         self._counting = Counting(self.metrics)
+        self._export: Any = None
         traced = endpoint_of("traces", environ) is not None
         recorded = endpoint_of("logs", environ) is not None
         measured = endpoint_of("metrics", environ) is not None
@@ -76,7 +79,7 @@ class Telemetry:
         """What sends, for as long as it runs."""
         if not self._sends:
             return []
-        export = importlib.import_module(_EXPORT).Export(
+        self._export = export = importlib.import_module(_EXPORT).Export(
             self, store, self._coordinator, self._environ, self._clock
         )
 
@@ -89,6 +92,13 @@ class Telemetry:
             forever("records", export.send_records, export.RECORDS_EVERY_S),
             forever("metrics", send_numbers, export.metrics_every_s),
         ]
+
+    async def end(self) -> None:
+        """Send what is left, in END_S at most."""
+        if self._export is not None:
+            with suppress(CoordinatorError, TimeoutError):
+                async with asyncio.timeout(END_S):
+                    await self._export.send_all()
 
     async def look(self, overview: Overview) -> None:
         """Take a look at what there is; CoordinatorError if that cannot be had now."""

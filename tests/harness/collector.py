@@ -1,4 +1,4 @@
-"""A collector of OTLP over HTTP, in this process: keeps what it takes, and may be told to refuse."""
+"""A collector of OTLP over HTTP in this process: keeps what it takes, or refuses as it is told."""
 
 from __future__ import annotations
 

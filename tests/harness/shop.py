@@ -16,6 +16,7 @@ from harness.downstream import Downstream
 from harness.eventually import eventually
 from headway.agents import EMPTY, Agent, Context, Reject
 from headway.sagas import Retry, Saga
+from opentelemetry import trace
 
 QUICK = Retry(initial_interval=0.05, maximum_interval=0.1, maximum_attempts=3)
 UNTIL_S = 60.0  # that a handler waits at most for a file
@@ -57,6 +58,9 @@ async def _carry_out(orders: str) -> None:
                 raise Reject("as ordered", kind="Ordered")
             case "fail":
                 raise RuntimeError("as ordered")
+            case "trace":
+                with trace.get_tracer("shop").start_as_current_span(value):
+                    pass
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
             case _:
