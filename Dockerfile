@@ -8,6 +8,7 @@ COPY coordinator coordinator
 COPY cli cli
 COPY drills drills
 COPY demo demo
+COPY conform conform
 RUN python -m venv /opt/headway \
     && /opt/headway/bin/pip install --no-cache-dir -c constraints.txt '.[all]'
 

@@ -88,6 +88,8 @@ SAMPLER_ARG = "OTEL_TRACES_SAMPLER_ARG"
 EXPORT_INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"
 PAYLOADS = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 LOG_FORMAT = "HEADWAY_LOG_FORMAT"
+JSON = "json"  # its value for JSON lines
+RECORDS_LOGGER = "headway.records"  # which writes them for changes of state
 
 # Metrics. In Prometheus a dot is an underscore, and unit and `_total` follow.
 TASKS_SUBMITTED = "headway.tasks.submitted"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 from typing import Annotated
@@ -13,12 +12,12 @@ from headway.agents.credentials import read as read_credentials
 from headway.agents.worker import CONCURRENCY
 from headway.cli.addresses import data_directory
 from headway.cli.extras import load
+from headway.cli.logformat import log_to_standard_error
 from headway.cli.terminal import PostgresUrl, Terminal, command, payload_keys
 
 PANEL = "Run"
 CREDS = "HEADWAY_CREDS"
 HTTP = "HEADWAY_HTTP"
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 COORDINATORS_MAX = 16
 
 
@@ -51,7 +50,7 @@ def up(
     Their data are kept in ./.headway, or where --data says. Commands in the same folder find them;
     `headway console` opens the console.
     """
-    _log_to_standard_error()
+    log_to_standard_error(os.environ)
     data = data_directory(terminal.given.data, os.environ)
     load("headway.cli.hosting", "up").up(
         terminal, data, coordinators, reset, http or os.environ.get(HTTP, "")
@@ -69,7 +68,7 @@ def coordinator(
     HEADWAY_REPLICAS: copies of each stream, 3 or 5 on a NATS cluster (else 1).
     HEADWAY_REQUIRE_TOKENS=1: people need a token even while none has been made.
     """
-    _log_to_standard_error()
+    log_to_standard_error(os.environ)
     load("headway.cli.serving", "coordinator").coordinator(terminal, postgres_url)
 
 
@@ -92,7 +91,7 @@ def agent(
     ] = None,
 ) -> None:
     """Run agents in this process, until SIGTERM. Run as many of each as you like."""
-    _log_to_standard_error()
+    log_to_standard_error(os.environ)
     loaded = [runner.load(one) for one in agents]
     files = creds or [Path(each) for each in os.environ.get(CREDS, "").split(os.pathsep) if each]
     credentials = [read_credentials(file) for file in files]
@@ -100,7 +99,3 @@ def agent(
     runner.run(
         loaded, url, credentials=credentials, concurrency=concurrency, keyring=payload_keys()
     )
-
-
-def _log_to_standard_error() -> None:
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)

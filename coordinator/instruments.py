@@ -49,8 +49,8 @@ class Instrument:
 
     @property
     def prometheus(self) -> str:
-        """Its name on `/metrics`."""
-        unit = {"s": "_seconds", "{USD}": "_usd"}.get(self.unit, "")
+        """Its name on `/metrics`, as a collector gives it, too."""
+        unit = "_seconds" if self.unit == "s" else ""
         total = "_total" if self.kind == "counter" else ""
         return f"{self.name.replace('.', '_')}{unit}{total}"
 

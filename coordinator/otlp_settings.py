@@ -59,7 +59,7 @@ def endpoint_of(signal: Signal, environ: Mapping[str, str]) -> Endpoint | None:
     return Endpoint(
         url,
         _pairs(given("HEADERS")),
-        _number(f"{t.OTLP}TIMEOUT", given("TIMEOUT"), TIMEOUT_S),
+        _number(f"{t.OTLP}TIMEOUT", given("TIMEOUT"), TIMEOUT_S * 1000) / 1000,
         given("COMPRESSION") == "gzip",
         given("CERTIFICATE"),
         given("CLIENT_CERTIFICATE"),

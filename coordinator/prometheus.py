@@ -17,12 +17,17 @@ def text_of(metrics: Metrics) -> str:
     return "".join(f"{line}\n" for reading in metrics.read() for line in _lines(reading))
 
 
+def label_of(attribute: str) -> str:
+    """An attribute's name there."""
+    return attribute.replace(".", "_")
+
+
 def _lines(reading: Reading) -> Iterator[str]:
     each = reading.instrument
     yield f"# HELP {each.prometheus} {each.description}"
     yield f"# TYPE {each.prometheus} {each.kind}"
     for labels, value in reading.series.items():
-        pairs = list(zip((_label(name) for name in each.attributes), labels, strict=True))
+        pairs = list(zip((label_of(name) for name in each.attributes), labels, strict=True))
         if isinstance(value, Distribution):
             yield from _buckets(each.prometheus, pairs, each.bounds, value)
         else:
@@ -37,11 +42,6 @@ def _buckets(
         yield f"{name}_bucket{_braces([*pairs, ('le', limit)])} {count}"
     yield f"{name}_sum{_braces(pairs)} {value.total:.17g}"
     yield f"{name}_count{_braces(pairs)} {value.count}"
-
-
-def _label(attribute: str) -> str:
-    """`headway.saga` is `saga` there: the metric's name says whose it is."""
-    return attribute.removeprefix("headway.").replace(".", "_")
 
 
 def _braces(pairs: Iterable[tuple[str, str]]) -> str:

@@ -104,9 +104,9 @@ def records_of(change: journal_rows.Change, at: int) -> Iterator[Record]:
         )
 
 
-def line_of(record: Record) -> bytes:
+def line_of(record: Record) -> str:
     """A record as one line of JSON."""
-    return orjson.dumps(
+    found = orjson.dumps(
         {
             "at": record.at,
             "severity": SEVERITIES[record.severity],
@@ -114,6 +114,6 @@ def line_of(record: Record) -> bytes:
             "trace_id": record.trace_id.hex(),
             "span_id": record.span_id.hex(),
             **record.attributes,
-        },
-        option=orjson.OPT_APPEND_NEWLINE,
+        }
     )
+    return found.decode()

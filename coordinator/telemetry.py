@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import sys
+import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -40,6 +40,7 @@ RECORDS_KEPT = 16_384
 END_S = 1.0  # for what is left to be sent when a coordinator stops
 
 _EXPORT = "headway.coordinator.otlp_export"
+_RECORDS = logging.getLogger(t.RECORDS_LOGGER)
 
 
 class Telemetry:
@@ -61,7 +62,7 @@ class Telemetry:
         self.sample = sampler_of(environ) if traced else None
         self.batches = Backlog[Span](BATCHES_KEPT, self._dropping("spans")) if traced else None
         self.records = Backlog[Record](RECORDS_KEPT, self._dropping("logs")) if recorded else None
-        self._lines = environ.get(t.LOG_FORMAT, "").lower() == "json"
+        self._lines = environ.get(t.LOG_FORMAT, "").lower() == t.JSON
         self.journaled = harmless(self._journaled)
         self.measure = harmless(self._measure)
 
@@ -151,7 +152,7 @@ class Telemetry:
         if self.records is not None:
             self.records.put(record)
         if self._lines:
-            sys.stderr.buffer.write(line_of(record))
+            _RECORDS.info(line_of(record))
 
     def _dropping(self, signal: str) -> Callable[[], None]:
         return lambda: self.metrics.add(t.SPANS_DROPPED, 1, signal)

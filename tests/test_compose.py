@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from headway.agents import runner
+from headway.agents import runner, telemetry
 from headway.cli import addresses
 from headway.cli.main import build
 from headway.coordinator.settings import Settings
@@ -53,6 +53,7 @@ def test_each_command_is_one_of_the_command_line(command: list[str]) -> None:
 def test_each_environment_variable_is_read_by_something(name: str) -> None:
     settings = {f"HEADWAY_{field.upper()}" for field in Settings.model_fields}
     known = settings | {addresses.NATS_URL, addresses.POSTGRES_URL, ADDRESS_VARIABLE}
+    known |= {telemetry.ENDPOINT, telemetry.EXPORT_INTERVAL}
     assert set(OURS[name]["environment"]) <= known
 
 
@@ -108,9 +109,10 @@ def test_no_password_is_committed_and_none_has_a_default() -> None:
         "HEADWAY_NATS_PASSWORD",
         "HEADWAY_NATS_CLUSTER_PASSWORD",
         "HEADWAY_POSTGRES_PASSWORD",
+        telemetry.ENDPOINT,
     }
-    assert not re.search(r"\$\{\w+:?-", text), "a default password"
-    for variable in variables:
+    assert re.findall(r"\$\{(\w+):?-", text) == [telemetry.ENDPOINT], "a default password"
+    for variable in variables - {telemetry.ENDPOINT}:
         assert f"${{{variable}:?" in text, f"compose starts without {variable}"
     assert all(password.startswith("${") for password in PASSWORD.findall(text))
 
