@@ -27,6 +27,7 @@ from headway.cli import (
     submissions,
     tasks,
     tokens,
+    top,
     webhooks,
 )
 from headway.cli.failures import EXPECTED, MEANINGS, exit_code
@@ -64,7 +65,19 @@ def build() -> typer.Typer:
     )
     app.callback()(shared_flags)
     for group in (
-        *(servers, console, demos, submissions, tasks, interventions, batch, dead, logs, replay),
+        *(
+            servers,
+            console,
+            demos,
+            submissions,
+            tasks,
+            interventions,
+            batch,
+            dead,
+            logs,
+            replay,
+            top,
+        ),
         *(documents, sagas, agents, limits, tokens, webhooks, doctor, drill, conform),
     ):
         group.add_to(app)

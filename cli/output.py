@@ -7,6 +7,7 @@ text from outside reaches a terminal with control characters in it.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,11 @@ WIDTH_WITHOUT_TERMINAL = 400  # columns of a table in a pipe or file: wide, so t
 def data_console() -> Console:
     width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
     return Console(width=width, markup=False, emoji=False, highlight=False)
+
+
+def is_for_a_person() -> bool:
+    """Whether standard output is a terminal that can be drawn on."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def narration_console() -> Console:

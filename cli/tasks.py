@@ -13,6 +13,7 @@ from headway.cli import output, tables, waiting
 from headway.cli.failures import BadInput, Exit
 from headway.cli.parsing import attributes_from, in_utc
 from headway.cli.terminal import Terminal, command
+from headway.cli.watching import watch_live
 
 PANEL = "Look at tasks"
 PAGE = 50
@@ -57,7 +58,7 @@ def status(terminal: Terminal, task: TaskId) -> None:
 
 
 def watch(terminal: Terminal, task: TaskId) -> None:
-    """Show each change of a task until it ends or is parked.
+    """Show a task until it ends or is parked: in a terminal as a live timeline, else line by line.
 
     Exits with 0 if the task succeeded, with 1 if it ended otherwise or is parked.
     """
@@ -70,7 +71,9 @@ def watch(terminal: Terminal, task: TaskId) -> None:
 
     if not terminal.as_json:
         output.narrate(f"watching {task}; Ctrl-C stops watching, not the task")
-    exit_by_outcome([terminal.ask(follow).status])
+    live = output.is_for_a_person() and not terminal.as_json
+    seen = terminal.ask(lambda client: watch_live(client, task)) if live else terminal.ask(follow)
+    exit_by_outcome([seen.status])
 
 
 def list_tasks(  # noqa: PLR0913, PLR0917  # each is a word of the command
