@@ -146,7 +146,7 @@ def _last_minute(overview: OverviewView) -> Text:
 
 def _hour(overview: OverviewView) -> list[RenderableType]:
     """The last hour, a column a minute."""
-    series = {
+    series: dict[str, list[int | None]] = {
         "ended": [minute.succeeded + minute.compensated for minute in overview.minutes],
         "failures": [minute.failures for minute in overview.minutes],
         "95% within": [minute.p95_ms for minute in overview.minutes],
