@@ -1,5 +1,5 @@
 """Coordinators and agents of the last kept version are replaced one by one by those of this one,
-and back, while orders come in: every order ends as it should, and nothing is done twice."""
+and agents back, while orders come in: every order ends as it should, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from harness.coordination import client_of, registered
 from harness.eventually import eventually
 from harness.services import RunningNats
 from headway.agents import Client
+from headway.coordinator.database import migrated
 from upgrades.shopfloor import line
 
 HERE = Path(__file__).parent
@@ -40,16 +41,16 @@ class Shop:
     paths: dict[str, str]
 
     async def coordinator(self, version: str) -> Actor:
-        actor = await self._start(version, "coordinator")
+        actor = await self.start(version, "coordinator")
         await eventually(lambda: " serves" in actor.log.read_text(), 20, what="it serves")
         return actor
 
     async def agent(self, version: str) -> Actor:
-        actor = await self._start(version, "agent", "shopfloor:shop")
+        actor = await self.start(version, "agent", "shopfloor:shop")
         await eventually(lambda: " works as " in actor.log.read_text(), 20, what="it works")
         return actor
 
-    async def _start(self, version: str, *arguments: str) -> Actor:
+    async def start(self, version: str, *arguments: str) -> Actor:
         return await self.actors.start(
             "cli",
             *arguments,
@@ -80,7 +81,7 @@ async def shop(
     shutil.rmtree(old)
 
 
-async def test_versions_are_rolled_forward_and_back_under_load(
+async def test_versions_are_rolled_forward_under_load_and_agents_back(
     shop: Shop, nats_url: str, postgres_url: str
 ) -> None:
     coordinators = [await shop.coordinator("old") for _ in range(2)]
@@ -90,12 +91,13 @@ async def test_versions_are_rolled_forward_and_back_under_load(
         orders: dict[UUID, bool] = {}
         enough = asyncio.Event()
         load = asyncio.create_task(keep_ordering(client, orders, enough))
-        for version in ("new", "old"):
-            for place in range(2):
-                agents[place], coordinators[place] = await asyncio.gather(
-                    replaced(agents[place], shop.agent(version)),
-                    replaced(coordinators[place], shop.coordinator(version)),
-                )
+        for place in range(2):
+            agents[place], coordinators[place] = await asyncio.gather(
+                replaced(agents[place], shop.agent("new")),
+                replaced(coordinators[place], shop.coordinator("new")),
+            )
+        for place in range(2):
+            agents[place] = await replaced(agents[place], shop.agent("old"))
         enough.set()
         await load
         ends = {task: (await client.result(task, timeout=IN_TIME_S)).status for task in orders}
@@ -103,6 +105,15 @@ async def test_versions_are_rolled_forward_and_back_under_load(
     assert shop.effects() == expected(orders)
     assert sum((await audit(postgres_url)).values()) == len(orders)
     assert len(orders) >= 50
+
+
+async def test_an_older_coordinator_refuses_a_newer_schema_and_says_so(
+    shop: Shop, postgres_url: str
+) -> None:
+    async with migrated(postgres_url):
+        older = await shop.start("old", "coordinator")
+        assert await older.ended(20) != 0
+    assert "upgrade Headway, or use another database" in older.log.read_text()
 
 
 async def replaced(old: Actor, starting: Awaitable[Actor]) -> Actor:
