@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-import cel
 import orjson
 from headway.agents.codec import is_sealed, is_sealed_body
 from headway.agents.manifest import Manifest
 from headway.coordinator.errors import Refusal
+from headway.coordinator.expressions import cel
 from headway.coordinator.schemas import compiled, misfit
 from headway.sagas.checks import UNCHECKED, Checks
 from headway.sagas.circumstances import Bounds
