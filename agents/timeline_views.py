@@ -30,6 +30,7 @@ Outcome = Literal[
     "settled",  # a person said how it ended
     "over",  # a pause that is done with
 ]
+TakeOverKind = Literal["claimed", "republished", "handed_back"]
 MarkKind = Literal[
     "submitted",
     "fork",  # `name` is the task of which it keeps results, `step` the first one done anew
@@ -69,7 +70,7 @@ class TakeOverView(_Model):
     because its command was lost, or `handed_back` by a worker that was told to stop."""
 
     at: datetime
-    kind: Literal["claimed", "republished", "handed_back"]
+    kind: TakeOverKind
     worker: str = ""
     epoch: int = 0
 

@@ -22,7 +22,6 @@ from headway.agents.threads import in_thread
 from headway.coordinator.otlp_settings import Endpoint
 from headway.coordinator.spans import Link, Moment, Span
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
@@ -36,7 +35,7 @@ ANSWER_MAX_BYTES = 65_536
 _SAMPLED = 0x01
 _HAS_REMOTE, _REMOTE = 0x100, 0x200  # of a link's flags
 _LATER = (429, 502, 503, 504)  # statuses after which the protocol asks to try again
-_TIES_MAX = 4_096
+KINDS_MAX = 4_096  # of spans, by what they have in common
 
 
 class NotTaken(Exception):
@@ -53,11 +52,10 @@ def scope() -> InstrumentationScope:
 
 
 def key_values(attributes: Mapping[str, Any]) -> list[KeyValue]:
-    """Attributes as the protocol has them; most come again and again, and are made once."""
+    """Attributes as the protocol has them."""
     return [_key_value(name, value) for name, value in attributes.items()]
 
 
-@lru_cache(_TIES_MAX, typed=True)
 def _key_value(name: str, value: Any) -> KeyValue:
     match value:
         case bool():
@@ -72,26 +70,60 @@ def _key_value(name: str, value: Any) -> KeyValue:
 
 def trace_request(who: Resource, spans: Iterable[Span]) -> bytes:
     """These spans as one request."""
-    scoped = trace_pb2.ScopeSpans(scope=scope(), spans=[_span(span) for span in spans])
-    found = trace_pb2.ResourceSpans(resource=who, scope_spans=[scoped])
-    return bytes(ExportTraceServiceRequest(resource_spans=[found]).SerializeToString())
+    parts = [part(2, _encoded(span)) for span in spans]
+    scoped = part(1, scope().SerializeToString()) + b"".join(parts)
+    return part(1, part(1, who.SerializeToString()) + part(2, scoped))
 
 
-def _span(span: Span) -> trace_pb2.Span:
-    return trace_pb2.Span(
-        trace_id=span.trace_id,
-        span_id=span.span_id,
-        parent_span_id=span.parent,
+def _encoded(span: Span) -> bytes:
+    """A span's message, put together from what many have in common and what is its own: making all
+    of it anew costs four times as much."""
+    return b"".join(
+        (
+            b"\x0a\x10",
+            span.trace_id,
+            b"\x12\x08",
+            span.span_id,
+            b"\x22\x08" + span.parent if span.parent else b"",
+            b"\x39",
+            (span.began * NS_PER_MS).to_bytes(8, "little"),
+            b"\x41",
+            (span.ended * NS_PER_MS).to_bytes(8, "little"),
+            _shared(span.name, span.kind, tuple(span.attributes.items()), span.error),
+            _own(span) if span.own or span.events or span.links else b"",
+        )
+    )
+
+
+@lru_cache(KINDS_MAX)
+def _shared(name: str, kind: int, attributes: tuple[tuple[str, Any], ...], error: str) -> bytes:
+    found = trace_pb2.Span(
         flags=_SAMPLED | _HAS_REMOTE,
-        name=span.name,
-        kind=trace_pb2.Span.SpanKind.ValueType(span.kind),
-        start_time_unix_nano=span.began * NS_PER_MS,
-        end_time_unix_nano=span.ended * NS_PER_MS,
-        attributes=key_values(span.attributes),
+        name=name,
+        kind=trace_pb2.Span.SpanKind.ValueType(kind),
+        attributes=key_values(dict(attributes)),
+        status=_status(error),
+    )
+    return bytes(found.SerializeToString())
+
+
+def _own(span: Span) -> bytes:
+    found = trace_pb2.Span(
+        attributes=key_values(span.own),
         events=[_event(moment) for moment in span.events],
         links=[_link(link) for link in span.links],
-        status=_status(span.error),
     )
+    return bytes(found.SerializeToString())
+
+
+def part(number: int, body: bytes) -> bytes:
+    """A field of a message that is one itself."""
+    size, head = len(body), bytearray((number << 3 | 2,))
+    while size > 0x7F:
+        head.append(size & 0x7F | 0x80)
+        size >>= 7
+    head.append(size)
+    return bytes(head) + body
 
 
 def _status(error: str) -> trace_pb2.Status | None:
@@ -112,9 +144,14 @@ def _link(link: Link) -> trace_pb2.Span.Link:
     return trace_pb2.Span.Link(
         trace_id=link.trace_id,
         span_id=link.span_id,
-        attributes=key_values({t.LINKED_AS: link.what}),
+        attributes=_why(link.what),
         flags=_SAMPLED | _HAS_REMOTE | _REMOTE,
     )
+
+
+@lru_cache
+def _why(what: str) -> list[KeyValue]:
+    return key_values({t.LINKED_AS: what})
 
 
 class Sender:

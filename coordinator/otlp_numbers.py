@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
 
 from headway.coordinator.instruments import Instrument
 from headway.coordinator.metrics import Distribution, Labels, Metrics, Reading
-from headway.coordinator.otlp import NS_PER_MS, key_values, scope
+from headway.coordinator.otlp import KINDS_MAX, NS_PER_MS, key_values, part, scope
 from headway.coordinator.state_records import SEVERITIES, Record
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
@@ -83,19 +84,32 @@ def _attributes(each: Instrument, labels: Labels) -> list[KeyValue]:
 
 def logs_request(who: Resource, records: Iterable[Record]) -> bytes:
     """These records as one request."""
-    scoped = logs_pb2.ScopeLogs(scope=scope(), log_records=[_record(each) for each in records])
-    found = logs_pb2.ResourceLogs(resource=who, scope_logs=[scoped])
-    return bytes(ExportLogsServiceRequest(resource_logs=[found]).SerializeToString())
+    parts = [part(2, _encoded(each)) for each in records]
+    scoped = part(1, scope().SerializeToString()) + b"".join(parts)
+    return part(1, part(1, who.SerializeToString()) + part(2, scoped))
 
 
-def _record(record: Record) -> logs_pb2.LogRecord:
-    return logs_pb2.LogRecord(
-        time_unix_nano=record.at * NS_PER_MS,
-        observed_time_unix_nano=record.at * NS_PER_MS,
-        severity_number=logs_pb2.SeverityNumber.ValueType(record.severity),
-        severity_text=SEVERITIES[record.severity],
-        body=AnyValue(string_value=record.body),
-        attributes=key_values(record.attributes),
-        trace_id=record.trace_id,
-        span_id=record.span_id,
+def _encoded(record: Record) -> bytes:
+    """A record's message, put together as a span's is."""
+    at = (record.at * NS_PER_MS).to_bytes(8, "little")
+    return b"".join(
+        (
+            b"\x09" + at,
+            b"\x59" + at,
+            b"\x4a\x10" + record.trace_id,
+            b"\x52\x08" + record.span_id,
+            _shared(record.severity, record.body, tuple(record.attributes.items())),
+            logs_pb2.LogRecord(attributes=key_values(record.own)).SerializeToString(),
+        )
     )
+
+
+@lru_cache(KINDS_MAX)
+def _shared(severity: int, body: str, attributes: tuple[tuple[str, Any], ...]) -> bytes:
+    found = logs_pb2.LogRecord(
+        severity_number=logs_pb2.SeverityNumber.ValueType(severity),
+        severity_text=SEVERITIES[severity],
+        body=AnyValue(string_value=body),
+        attributes=key_values(dict(attributes)),
+    )
+    return bytes(found.SerializeToString())

@@ -40,6 +40,22 @@ class Trace(NamedTuple):
 UNTRACED = Trace()
 
 
+def trace_in(stored: str) -> Trace:
+    """A trace as it is stored."""
+    if not stored:
+        return UNTRACED
+    sampled, _, origin = stored.partition(" ")
+    return Trace(None if sampled == "-" else sampled == "1", origin)
+
+
+def stored_trace(trace: Trace) -> str:
+    """What is stored of a trace."""
+    if trace == UNTRACED:
+        return ""
+    sampled = "-" if trace.sampled is None else "1" if trace.sampled else "0"
+    return f"{sampled} {trace.origin}" if trace.origin else sampled
+
+
 def trace_of(traceparent: str) -> Trace:
     """That of a task submitted with this traceparent, which may be none."""
     return Trace(origin=traceparent) if remote(traceparent) is not None else UNTRACED

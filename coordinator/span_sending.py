@@ -19,14 +19,16 @@ from uuid import UUID
 import asyncpg
 import orjson
 from headway.coordinator.otlp import NotTaken
-from headway.coordinator.records import Loaded
-from headway.coordinator.spans import Entry, Span, spans
+from headway.coordinator.records import trace_in
+from headway.coordinator.spans import Entry, Span, Traced, spans
 from headway.sagas import codec
+from headway.sagas.definition import Definition
 from headway.sagas.events import Event
+from headway.sagas.task import ENDED
 
 _LOG = logging.getLogger(__name__)
 
-TASKS_MAX = 128  # in one request
+TASKS_MAX = 256  # in one request
 LEASE_MS = 30_000  # longer than a collector is waited for
 KEPT_MS = 86_400_000  # after which a collector that stayed away gets no more of what it missed
 DROPPED_MAX = 10_000  # at once
@@ -36,10 +38,17 @@ PAUSE_MAX_S = 30.0  # between two tries, while the collector is away
 Send = Callable[[Sequence[Span]], Awaitable[None]]
 
 
+class Sagas(Protocol):
+    """Where definitions are kept."""
+
+    async def definition(self, name: str, version: int) -> Definition | None: ...
+
+
 class Debts(Protocol):
     """The store, as far as this needs it."""
 
-    async def read(self, ids: Sequence[UUID]) -> dict[UUID, Loaded]: ...
+    @property
+    def sagas(self) -> Sagas: ...
     async def fetch(self, name: str, *arguments: Any) -> list[asyncpg.Record]: ...
 
 
@@ -79,7 +88,10 @@ class SpanSending:
 
     async def _pay(self, owed: Sequence[Owed]) -> bool:
         """Whether the collector took them."""
-        tasks = await self._store.read([each.task for each in owed])
+        rows = await self._store.fetch("span_tasks", [each.task for each in owed])
+        status = {row["id"]: row["status"] for row in rows}
+        traced = [each for row in rows if (each := await self._traced(row)) is not None]
+        tasks = {each.id: each for each in traced}
         found = await self._spans([each for each in owed if each.task in tasks], tasks)
         try:
             if found:
@@ -90,12 +102,19 @@ class SpanSending:
             await self._give_up_old()
             return False
         self._pause_s = 0.0
-        ended = [each.task not in tasks or tasks[each.task].task.ended for each in owed]
+        ended = [status.get(each.task, ENDED[0]) in ENDED for each in owed]
         ids, versions, _ = zip(*owed, strict=True)
         await self._store.fetch("spans_sent", list(ids), list(versions), ended)
         return True
 
-    async def _spans(self, owed: Sequence[Owed], tasks: dict[UUID, Loaded]) -> list[Span]:
+    async def _traced(self, row: asyncpg.Record) -> Traced | None:
+        definition = await self._store.sagas.definition(row["saga"], row["saga_version"])
+        if definition is None:
+            return None
+        trace = trace_in(row["trace"])
+        return Traced(row["id"], definition, trace, row["is_child"], row["input_digest"])
+
+    async def _spans(self, owed: Sequence[Owed], tasks: dict[UUID, Traced]) -> list[Span]:
         ids, versions = [each.task for each in owed], [each.version for each in owed]
         rows = await self._store.fetch("span_histories", ids, versions)
         by_task = groupby(rows, itemgetter("task_id"))

@@ -2,32 +2,37 @@
 
 Always holds: a span is given once it has ended, with an id that follows from what it is of; whoever
 asks again from the same version on gets the same spans, and nobody gets one that was given up to
-there. So every span has one parent, and all lead to the task's.
+there. So every span has one parent, and all lead to the task's. Times are ms since 1970.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from headway.agents import telemetry as t
 from headway.agents import tracing
 from headway.agents.identity import invocation_id, operation_id
-from headway.agents.timeline_views import BarView, MarkView, TimelineView
-from headway.coordinator.records import Loaded
-from headway.coordinator.timeline import timeline
-from headway.sagas.events import Event
-from headway.sagas.task import ENDED
+from headway.agents.timeline_views import MarkView
+from headway.coordinator.records import Trace
+from headway.coordinator.timeline_drawing import Bar, Drawing, drawn
+from headway.coordinator.timeline_marks import marks_of
+from headway.sagas import events as e
+from headway.sagas.circumstances import Appended
+from headway.sagas.definition import Definition
+from headway.sagas.plan import planned
 
 INTERNAL, CLIENT, CONSUMER = 1, 3, 5  # span kinds, as OTLP numbers them
 
 _FAULTS = ("failed", "timed_out", "rejected")
 _ENDINGS = ("result", "failure", "void")
+_ENDED = ("succeeded", "compensated")
 
 Attributes = Mapping[str, Any]
 Operation = tuple[str, str]  # step and phase
+NOTHING: Attributes = MappingProxyType({})
 
 
 class Link(NamedTuple):
@@ -39,7 +44,7 @@ class Link(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """Something within a span; `at` is ms since 1970."""
+    """Something within a span."""
 
     at: int
     name: str
@@ -47,7 +52,8 @@ class Moment(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What went on from `began` to `ended` (ms since 1970). `error` is a type, "" without one."""
+    """What went on from `began` to `ended`. `error` is a type, "" without one. `attributes` come
+    again on many spans, `own` on this one only."""
 
     trace_id: bytes
     span_id: bytes
@@ -57,6 +63,7 @@ class Span(NamedTuple):
     began: int
     ended: int
     attributes: Attributes
+    own: Attributes = NOTHING
     events: Sequence[Moment] = ()
     links: Sequence[Link] = ()
     error: str = ""
@@ -76,96 +83,149 @@ class Entry(NamedTuple):
     data: str | None = None
 
 
+class Traced(NamedTuple):
+    """A task, as far as spans need it. `definition` is its saga's, without what was appended."""
+
+    id: UUID
+    definition: Definition
+    trace: Trace
+    is_child: bool
+    input_digest: bytes
+
+
 def spans(
-    loaded: Loaded, history: Sequence[Event], journal: Iterable[Entry] = (), sent: int = 0
+    task: Traced, history: Sequence[e.Event], journal: Sequence[Entry] = (), sent: int = 0
 ) -> list[Span]:
-    """What ended after version `sent` and until the last event of `history`, the task last."""
-    given = _ids(loaded, history[:sent]) if sent else frozenset()
-    view = timeline(loaded.id, loaded.definition, history, history[-1].at)
-    found = [*_of_steps(loaded.id, view), *_calls(loaded.id, view, journal, given)]
-    if view.status in ENDED:
-        found.append(_root(loaded, view))
-    return [span for span in found if span.span_id not in given]
+    """What ended after the first `sent` events of `history` and until its last, the task last.
+    Signs of life may be left out of the history; nothing else may."""
+    appended = [
+        Appended(event.by, step)
+        for event in history
+        if isinstance(event, e.StepsAppended)
+        for step in event.steps
+    ]
+    plan = planned(task.definition, appended)
+    given = _ids(task.id, drawn(task.id, plan, history[:sent])) if sent else frozenset()
+    drawing = drawn(task.id, plan, history)
+    found = list(_of_steps(task.id, plan, drawing))
+    if journal:
+        found += _calls(task.id, drawing, journal, given)
+    if drawing.settled_as in _ENDED:
+        found.append(_root(task, plan, history, drawing))
+    return [span for span in found if span.span_id not in given] if given else found
 
 
-def _ids(loaded: Loaded, history: Sequence[Event]) -> frozenset[bytes]:
-    view = timeline(loaded.id, loaded.definition, history, history[-1].at)
-    ended = {tracing.root_span(loaded.id)} if view.status in ENDED else set()
-    return frozenset(ended.union(span.span_id for span in _of_steps(loaded.id, view)))
+def _ids(task: UUID, drawing: Drawing) -> frozenset[bytes]:
+    ended = {tracing.root_span(task)} if drawing.settled_as in _ENDED else set()
+    bars = ((step, bar) for step, bars in drawing.bars.items() for bar in bars)
+    steps = {_id(task, step, bar) for step, bar in bars if _has_span(bar)}
+    holds = {_id(task, "", bar) for bar in drawing.holds if _has_span(bar)}
+    return frozenset(ended | steps | holds)
 
 
-def _root(loaded: Loaded, view: TimelineView) -> Span:
-    submitter = tracing.remote(loaded.trace.origin)
-    what = "submitter" if loaded.parent is None else "parent"
+def _has_span(bar: Bar) -> bool:
+    """A pause between attempts has none: it is what is left between theirs."""
+    return bar.ended_at is not None and bar.kind != "retry_wait"
+
+
+def _id(task: UUID, step: str, bar: Bar) -> bytes:
+    if bar.kind == "hold":
+        return tracing.other_span(task, f"hold/{step}/{bar.began_at}")
+    return tracing.attempt_span(task, step, bar.phase, bar.attempt)
+
+
+def _root(task: Traced, plan: Definition, history: Sequence[e.Event], drawing: Drawing) -> Span:
+    submitter = tracing.remote(task.trace.origin)
+    what = "parent" if task.is_child else "submitter"
     links = () if submitter is None else (Link(submitter.trace_id, submitter.span_id, what),)
-    assert view.settled_at is not None
+    assert drawing.settled_at is not None
+    status = drawing.settled_as
+    marks = (mark for event in history if type(event) not in _UNMARKED for mark in marks_of(event))
     return Span(
-        loaded.id.bytes,
-        tracing.root_span(loaded.id),
+        task.id.bytes,
+        tracing.root_span(task.id),
         b"",
-        f"{t.TASK_SPAN} {view.saga}",
+        f"{t.TASK_SPAN} {plan.name}",
         INTERNAL,
-        _ms(view.began_at),
-        _ms(view.settled_at),
+        history[0].at,
+        drawing.settled_at,
         {
             t.GEN_AI_OPERATION: t.TASK_SPAN,
-            t.GEN_AI_WORKFLOW: view.saga,
-            t.TASK: str(loaded.id),
-            t.SAGA_VERSION: view.saga_version,
-            t.STATUS: view.status,
-            t.INPUT_DIGEST: loaded.input_digest.hex(),
+            t.GEN_AI_WORKFLOW: plan.name,
+            t.SAGA_VERSION: plan.version,
+            t.STATUS: status,
         },
-        [_mark(mark) for mark in view.marks if mark.kind not in ("submitted", view.status)],
+        {t.TASK: str(task.id), t.INPUT_DIGEST: task.input_digest.hex()},
+        [_mark(mark) for mark in marks],
         links,
-        "" if view.status == "succeeded" else "compensated",
+        "" if status == "succeeded" else "compensated",
     )
+
+
+_UNMARKED = {
+    *(e.TaskSubmitted, e.TaskSucceeded, e.TaskCompensated),
+    *(e.AttemptDispatched, e.StepCompleted),
+}
+"""Events whose marks the span itself tells, or that have none; most are."""
 
 
 def _mark(mark: MarkView) -> Moment:
     told = {t.STEP: mark.step, t.BY: mark.by}
-    return Moment(_ms(mark.at), mark.kind, {name: value for name, value in told.items() if value})
+    at = round(mark.at.timestamp() * 1000)
+    return Moment(at, mark.kind, {name: value for name, value in told.items() if value})
 
 
-def _of_steps(task: UUID, view: TimelineView) -> Iterator[Span]:
-    """The spans of bars that have ended. A pause between attempts is none: it is what is left."""
-    for step in view.steps:
+def _of_steps(task: UUID, plan: Definition, drawing: Drawing) -> Iterator[Span]:
+    """The spans of bars that have ended."""
+    for step, bars in drawing.bars.items():
         acted = b""
-        for bar in step.bars:
+        for bar in bars:
             if bar.kind == "attempt" and bar.phase == "action":
-                acted = tracing.attempt_span(task, step.name, bar.phase, bar.attempt)
-            if bar.ended_at is None or bar.kind == "retry_wait":
+                acted = _id(task, step, bar)
+            if not _has_span(bar):
                 continue
             if bar.kind == "hold":
-                yield _hold(task, view.saga, step.name, bar)
-                continue
-            action = step.action if bar.phase == "action" else step.compensation or ""
-            yield _attempt(task, view.saga, step.name, step.kind, action, bar, acted)
-    for hold in view.holds:
-        if hold.ended_at is not None:
-            yield _hold(task, view.saga, "", hold)
+                yield _hold(task, plan.name, step, bar)
+            else:
+                yield _attempt(task, plan, step, bar, acted)
+    for bar in drawing.holds:
+        if _has_span(bar):
+            yield _hold(task, plan.name, "", bar)
 
 
-def _attempt(
-    task: UUID, saga: str, step: str, kind: str, action: str, bar: BarView, acted: bytes
-) -> Span:
+def _attempt(task: UUID, plan: Definition, name: str, bar: Bar, acted: bytes) -> Span:
+    step = plan.steps[name]
     attributes: dict[str, Any] = {
-        t.SAGA: saga,
-        t.STEP: step,
+        t.SAGA: plan.name,
+        t.STEP: name,
         t.PHASE: bar.phase,
         t.ATTEMPT: bar.attempt,
         t.OUTCOME: bar.outcome,
     }
+    own: dict[str, Any] = {}
     links: list[Link] = []
-    name, span_kind = f"{t.WAIT_SPAN} {step}", INTERNAL
+    said, kind = f"{t.WAIT_SPAN} {name}", INTERNAL
     if bar.agent:
-        name, span_kind = f"{t.ATTEMPT_SPAN} {action}", CONSUMER
-        attributes |= _of_agent(bar, f"hw.commands.{action}.{task}.{step}")
+        action = step.action if bar.phase == "action" else step.compensate
+        said, kind = f"{t.ATTEMPT_SPAN} {action}", CONSUMER
+        attributes |= {
+            t.GEN_AI_OPERATION: t.ATTEMPT_SPAN,
+            t.GEN_AI_AGENT: bar.agent,
+            t.MESSAGING_SYSTEM: "nats",
+            t.MESSAGING_OPERATION_TYPE: "process",
+            t.MESSAGING_OPERATION_NAME: "process",
+            t.MESSAGING_DESTINATION_TEMPLATE: f"hw.commands.{action}.{{task}}.{name}",
+        }
+        if bar.worker:
+            own[t.WORKER] = bar.worker
+        if bar.take_overs:
+            own[t.TAKE_OVERS] = len(bar.take_overs)
     elif bar.child is not None:
-        name = f"{t.CHILD_SPAN} {step}"
-        attributes[t.CHILD] = str(bar.child)
+        said = f"{t.CHILD_SPAN} {name}"
+        own[t.CHILD] = str(bar.child)
         links.append(Link(bar.child.bytes, tracing.root_span(bar.child), "child"))
     else:
-        attributes[t.STEP_KIND] = kind
+        attributes[t.STEP_KIND] = step.kind
     if bar.phase == "compensation" and acted:
         links.append(Link(task.bytes, acted, "undoes"))
     if bar.error:
@@ -173,15 +233,16 @@ def _attempt(
     assert bar.ended_at is not None
     return Span(
         task.bytes,
-        tracing.attempt_span(task, step, bar.phase, bar.attempt),
+        _id(task, name, bar),
         tracing.root_span(task),
-        name,
-        span_kind,
-        _ms(bar.began_at),
-        _ms(bar.ended_at),
+        said,
+        kind,
+        bar.began_at,
+        bar.ended_at,
         attributes,
+        own,
         [
-            Moment(_ms(over.at), over.kind, {t.WORKER: over.worker, t.EPOCH: over.epoch})
+            Moment(over.at, over.kind, {t.WORKER: over.worker, t.EPOCH: over.epoch})
             for over in bar.take_overs
         ],
         links,
@@ -189,47 +250,31 @@ def _attempt(
     )
 
 
-def _of_agent(bar: BarView, subject: str) -> Attributes:
-    found = {
-        t.GEN_AI_OPERATION: t.ATTEMPT_SPAN,
-        t.GEN_AI_AGENT: bar.agent,
-        t.MESSAGING_SYSTEM: "nats",
-        t.MESSAGING_OPERATION_TYPE: "process",
-        t.MESSAGING_OPERATION_NAME: "process",
-        t.MESSAGING_DESTINATION: subject,
-    }
-    if bar.worker:
-        found[t.WORKER] = bar.worker
-    if bar.take_overs:
-        return {**found, t.TAKE_OVERS: len(bar.take_overs)}
-    return found
-
-
-def _hold(task: UUID, saga: str, step: str, bar: BarView) -> Span:
+def _hold(task: UUID, saga: str, step: str, bar: Bar) -> Span:
     assert bar.ended_at is not None
     return Span(
         task.bytes,
-        tracing.other_span(task, f"hold/{step}/{_ms(bar.began_at)}"),
+        _id(task, step, bar),
         tracing.root_span(task),
         f"{t.HOLD_SPAN} {step}" if step else t.HOLD_SPAN,
         INTERNAL,
-        _ms(bar.began_at),
-        _ms(bar.ended_at),
+        bar.began_at,
+        bar.ended_at,
         {t.SAGA: saga, t.STEP: step} if step else {t.SAGA: saga},
     )
 
 
 def _calls(
-    task: UUID, view: TimelineView, journal: Iterable[Entry], given: frozenset[bytes]
+    task: UUID, drawing: Drawing, journal: Iterable[Entry], given: frozenset[bytes]
 ) -> Iterator[Span]:
     """The spans of tool calls. One belongs to the attempt in which its last run began, and is given
     with the first attempt of its step that ends after it, at the latest with the task."""
-    attempts: dict[Operation, list[BarView]] = {}
-    for step in view.steps:
-        for bar in step.bars:
+    attempts: dict[Operation, list[Bar]] = {}
+    for step, bars in drawing.bars.items():
+        for bar in bars:
             if bar.kind == "attempt":
-                attempts.setdefault((step.name, bar.phase), []).append(bar)
-    over = None if view.settled_at is None or view.status not in ENDED else _ms(view.settled_at)
+                attempts.setdefault((step, bar.phase), []).append(bar)
+    over = drawing.settled_at if drawing.settled_as in _ENDED else None
     begun: dict[tuple[Operation, str], Entry] = {}
     for entry in journal:
         operation = entry.step, entry.phase
@@ -238,9 +283,7 @@ def _calls(
         intent = begun.pop((operation, entry.key), None) if entry.kind in _ENDINGS else None
         if intent is not None:
             bars = attempts.get(operation, [])
-            carrier = next(
-                (each for each in bars if each.ended_at and _ms(each.ended_at) >= entry.at), None
-            )
+            carrier = next((each for each in bars if (each.ended_at or 0) >= entry.at), None)
             if carrier is not None:
                 span_id = tracing.attempt_span(task, entry.step, entry.phase, carrier.attempt)
                 due = span_id not in given
@@ -253,12 +296,10 @@ def _calls(
             yield _call(task, intent, None, max(over, intent.at), attempts.get(operation, []))
 
 
-def _call(
-    task: UUID, intent: Entry, ending: Entry | None, ended: int, bars: Sequence[BarView]
-) -> Span:
+def _call(task: UUID, intent: Entry, ending: Entry | None, ended: int, bars: Sequence[Bar]) -> Span:
     """One call of a tool, of which nobody knows how it ended if there is no `ending`."""
     invocation = invocation_id(operation_id(task, intent.step, intent.phase), intent.key)
-    within = [bar for bar in bars if _ms(bar.began_at) <= intent.at] or list(bars[:1])
+    within = [bar for bar in bars if bar.began_at <= intent.at] or list(bars[:1])
     parent = tracing.root_span(task)
     if within:
         parent = tracing.attempt_span(task, intent.step, intent.phase, within[-1].attempt)
@@ -268,19 +309,21 @@ def _call(
     attributes: dict[str, Any] = {
         t.GEN_AI_OPERATION: operation,
         t.GEN_AI_TOOL: intent.tool,
-        t.GEN_AI_CALL: str(invocation),
-        t.KEY: intent.key,
         t.STEP: intent.step,
         t.PHASE: intent.phase,
         t.OUTCOME: outcome,
-        t.DIGEST: intent.meta.get("arguments_digest", ""),
         **({} if model else {t.GEN_AI_TOOL_TYPE: "function"}),
+    }
+    own: dict[str, Any] = {
+        t.GEN_AI_CALL: str(invocation),
+        t.KEY: intent.key,
+        t.DIGEST: intent.meta.get("arguments_digest", ""),
         **_used(ending),
     }
     if intent.data is not None:
-        attributes[t.GEN_AI_ARGUMENTS] = intent.data
+        own[t.GEN_AI_ARGUMENTS] = intent.data
     if ending is not None and ending.data is not None:
-        attributes[t.GEN_AI_RESULT] = ending.data
+        own[t.GEN_AI_RESULT] = ending.data
     return Span(
         task.bytes,
         tracing.invocation_span(invocation),
@@ -290,6 +333,7 @@ def _call(
         intent.at,
         max(ended, intent.at),
         attributes,
+        own,
         error=outcome if outcome in ("failure", "unknown") else "",
     )
 
@@ -307,7 +351,3 @@ def _used(ending: Entry | None) -> Attributes:
     if digest := ending.meta.get("datadigest"):
         found[t.RESULT_DIGEST] = digest
     return found
-
-
-def _ms(at: datetime) -> int:
-    return round(at.timestamp() * 1000)

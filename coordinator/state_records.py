@@ -25,12 +25,14 @@ _TROUBLE = (e.AttemptFailed, e.AttemptTimedOut, e.RecoveryStarted, e.TaskHeld)
 
 
 class Record(NamedTuple):
-    """`at` is ms since 1970; the ids tell to which span it belongs."""
+    """`at` is ms since 1970; the ids tell to which span it belongs. `attributes` come again on many
+    records, `own` on this one only."""
 
     at: int
     severity: int
     body: str
     attributes: Mapping[str, Any]
+    own: Mapping[str, Any]
     trace_id: bytes
     span_id: bytes
 
@@ -49,12 +51,12 @@ def record_of(decision: Decision) -> Record | None:
         WARN if trouble else INFO,
         told,
         {
-            t.TASK: str(change.id),
             t.SAGA: definition.name,
             t.STATUS: status.value,
             t.VERSION: change.task.version,
             t.EVENTS: ", ".join(_event(event) for event in change.events),
         },
+        {t.TASK: str(change.id)},
         change.id.bytes,
         tracing.root_span(change.id),
     )
@@ -78,17 +80,19 @@ def records_of(change: journal_rows.Change, at: int) -> Iterator[Record]:
     attempt = tracing.attempt_span(place.task, place.step, place.phase, change.after.attempt)
     for seq, row in enumerate(change.rows, change.before.seq + 1):
         meta = orjson.loads(row.meta)
-        told = {
-            t.TASK: str(place.task),
+        shared = {
             t.STEP: place.step,
             t.PHASE: place.phase,
             t.ATTEMPT: change.after.attempt,
             t.AGENT: change.after.agent,
             t.ENTRY: row.kind,
+            t.GEN_AI_TOOL: row.tool,
+        }
+        own = {
+            t.TASK: str(place.task),
             t.SEQ: seq,
             t.BYTES: len(row.data or b""),
             t.KEY: row.key,
-            t.GEN_AI_TOOL: row.tool,
             t.BY: row.by,
             t.DIGEST: meta.get("arguments_digest", ""),
             t.RESULT_DIGEST: meta.get("datadigest", ""),
@@ -98,10 +102,15 @@ def records_of(change: journal_rows.Change, at: int) -> Iterator[Record]:
             at,
             WARN if row.kind == "failure" else INFO,
             f"journal {row.kind}",
-            {name: value for name, value in told.items() if value != ""},
+            _said(shared),
+            _said(own),
             place.task.bytes,
             span,
         )
+
+
+def _said(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in told.items() if value != ""}
 
 
 def line_of(record: Record) -> str:
@@ -113,6 +122,7 @@ def line_of(record: Record) -> str:
             "message": record.body,
             "trace_id": record.trace_id.hex(),
             "span_id": record.span_id.hex(),
+            **record.own,
             **record.attributes,
         }
     )

@@ -15,7 +15,7 @@ import asyncpg
 import orjson
 from headway.agents.manifest import Manifest
 from headway.coordinator.database import Database
-from headway.coordinator.records import UNTRACED, Change, Loaded, Parent, Trace
+from headway.coordinator.records import Change, Loaded, Parent, stored_trace, trace_in
 from headway.coordinator.registry import Registry
 from headway.sagas import codec
 from headway.sagas.plan import planned
@@ -119,25 +119,13 @@ class Store:
             _parent(row["parent"]) if row["parent"] else None,
             row["owner"],
             row["priority"],
-            _trace(row["trace"]) if row["trace"] else UNTRACED,
+            trace_in(row["trace"]),
         )
 
 
 def _parent(stored: bytes) -> Parent:
     task, *rest = orjson.loads(stored)
     return Parent(UUID(task), *rest)
-
-
-def _trace(stored: str) -> Trace:
-    sampled, _, origin = stored.partition(" ")
-    return Trace(None if sampled == "-" else sampled == "1", origin)
-
-
-def _stored_trace(trace: Trace) -> str:
-    if trace == UNTRACED:
-        return ""
-    sampled = "-" if trace.sampled is None else "1" if trace.sampled else "0"
-    return f"{sampled} {trace.origin}" if trace.origin else sampled
 
 
 def _arrays(changes: Sequence[Change]) -> list[Any]:
@@ -209,5 +197,5 @@ def _new(change: Change) -> tuple[Any, ...]:
         change.waits,
         new.owner,
         new.priority,
-        _stored_trace(new.trace),
+        stored_trace(new.trace),
     )

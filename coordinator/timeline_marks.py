@@ -22,6 +22,10 @@ def moment(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
+def moment_or_none(ms: int | None) -> datetime | None:
+    return None if ms is None else moment(ms)
+
+
 def marks_of(event: e.Event) -> Iterable[MarkView]:
     """None, for most events; what a person did has their name."""
     at = moment(event.at)

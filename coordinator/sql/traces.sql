@@ -15,6 +15,12 @@ FROM (
 WHERE o.task_id = due.task_id
 RETURNING o.task_id, o.version, o.sent;
 
+-- name: span_tasks
+-- Whose spans are owed, without their states.
+SELECT id, saga, saga_version, status, parent IS NOT NULL AS is_child, input_digest, trace
+FROM headway.tasks
+WHERE id = ANY($1::uuid[]);
+
 -- name: span_histories
 -- The events of these tasks up to these versions, but for signs of life, which are no news.
 SELECT e.task_id, e.version, e.type, e.at, e.data

@@ -28,7 +28,14 @@ NOT_SIMULATED = (
         "users of nats-server: the simulated one lets all in",
     )
     | dict.fromkeys(
-        ("claim_spans", "span_histories", "span_journals", "spans_sent", "drop_spans"),
+        (
+            "claim_spans",
+            "span_tasks",
+            "span_histories",
+            "span_journals",
+            "spans_sent",
+            "drop_spans",
+        ),
         "no simulated coordinator sends telemetry",
     )
     | dict.fromkeys(
