@@ -176,7 +176,8 @@ class Api:
         except Unavailable as error:
             remedy = HELD_UP if isinstance(error, Unanswered) else START_ONE
             raise Unavailable(
-                f"no coordinator answered {what!r} within {self.timeout:g} s ({error}); {remedy}"
+                f"no coordinator answers on {self.connection.place}: {what!r} was asked for "
+                f"{self.timeout:g} s ({error}); {remedy}"
             ) from error
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from headway.agents.client import Client
 from headway.agents.limit_views import BreakerView
-from headway.cli import output, tables
+from headway.cli import completing, output, tables
 from headway.cli.extras import load
 from headway.cli.interventions import person
 from headway.cli.terminal import PostgresUrl, Terminal, with_flags
@@ -18,7 +18,7 @@ PANEL = "Look at the system"
 WORK = "headway.cli.granting"
 FLAGS = ("json", "nats_url", "data")
 
-Name = Annotated[str, typer.Argument(help="The agent's name.")]
+Name = Annotated[str, typer.Argument(help="The agent's name.", autocompletion=completing.agents)]
 Reason = Annotated[str, typer.Option("--reason", "-r", help="Why; `headway agents` shows it.")]
 
 

@@ -20,9 +20,12 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -66,10 +69,29 @@ def narrate(text: str) -> None:
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar on standard error; the value given takes how many of `total` are done."""
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.fields[clock]}"),
+    )
     with Progress(*columns, console=narration_console()) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
+        task = bar.add_task(what, total=total, clock="left")
+
+        def tell(done: int) -> None:
+            bar.update(task, completed=done, clock="in all" if done >= total else "left")
+
+        yield tell
+
+
+class _Rate(ProgressColumn):
+    """How many are done a second: lately or, once all are, on average."""
+
+    def render(self, task: Task) -> Text:
+        rate = task.finished_speed or task.speed
+        return Text("" if rate is None else f"{rate:,.0f}/s")
 
 
 def complain(text: str) -> None:

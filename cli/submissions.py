@@ -12,7 +12,7 @@ import typer
 from headway.agents.client import Client
 from headway.agents.errors import HeadwayError
 from headway.agents.views import PRIORITY, SubmitReceipt, TaskStatus, TaskView
-from headway.cli import output, tables
+from headway.cli import completing, output, tables
 from headway.cli.failures import BadInput, exit_code
 from headway.cli.parsing import attributes_from, inputs_from, json_from, manifest_from
 from headway.cli.tasks import exit_by_outcome
@@ -41,7 +41,7 @@ def add_to(app: typer.Typer) -> None:
 
 def submit(  # noqa: PLR0913, PLR0917  # each is a word of the command
     terminal: Terminal,
-    saga: Annotated[str, typer.Argument(help="The saga to run.")],
+    saga: Annotated[str, typer.Argument(help="The saga to run.", autocompletion=completing.sagas)],
     input: Annotated[
         str | None, typer.Argument(metavar="JSON", help="Its input; `-` reads standard input.")
     ] = None,

@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 from headway.agents.client import Client
 from headway.agents.views import PAGE_LIMIT_MAX, History, TaskStatus, TaskView
-from headway.cli import output, tables, waiting
+from headway.cli import completing, output, tables, waiting
 from headway.cli.failures import BadInput, Exit
 from headway.cli.parsing import attributes_from, in_utc
 from headway.cli.terminal import Terminal, command
@@ -19,8 +19,14 @@ PANEL = "Look at tasks"
 PAGE = 50
 STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
 
-TaskId = Annotated[UUID, typer.Argument(metavar="TASK", help="The task's id.")]
-SagaName = Annotated[str | None, typer.Option("--saga", help="Only tasks of this saga.")]
+TaskId = Annotated[
+    UUID,
+    typer.Argument(metavar="TASK", help="The task's id.", autocompletion=completing.tasks),
+]
+SagaName = Annotated[
+    str | None,
+    typer.Option("--saga", help="Only tasks of this saga.", autocompletion=completing.sagas),
+]
 AgentName = Annotated[
     str | None, typer.Option("--agent", help="Only tasks of sagas that have steps for this agent.")
 ]
@@ -30,7 +36,13 @@ Attributes = Annotated[
 ]
 Statuses = Annotated[
     list[str] | None,
-    typer.Option("--status", "-s", metavar="STATUS", help=f"One of {', '.join(STATUSES)}."),
+    typer.Option(
+        "--status",
+        "-s",
+        metavar="STATUS",
+        help=f"One of {', '.join(STATUSES)}.",
+        autocompletion=completing.statuses,
+    ),
 ]
 Since = Annotated[
     datetime | None, typer.Option(help="Only tasks created after this, in local time.")
