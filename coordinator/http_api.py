@@ -14,7 +14,13 @@ from headway.coordinator.access import UNDECIDED
 from headway.coordinator.api import ANSWER_TIMEOUT_S
 from headway.coordinator.http_access import HttpAccess
 from headway.coordinator.http_places import Places
-from headway.coordinator.http_requests import JSON, asked_in_body, asked_in_query, with_key
+from headway.coordinator.http_requests import (
+    JSON,
+    asked_in_body,
+    asked_in_query,
+    with_key,
+    with_origin,
+)
 from headway.coordinator.roles import NEEDS, VIEW
 from headway.coordinator.serving import Offer, Serve
 from starlette.requests import Request
@@ -61,7 +67,7 @@ class HttpApi:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
                     asked = serve.parse(body, caller)
                     if operation == KEYED:
-                        asked = with_key(asked, request.headers)
+                        asked = with_origin(with_key(asked, request.headers), request.headers)
                     answer = await serve.run(asked, caller)
                 return Response(answer.model_dump_json(), media_type=JSON)
         except Exception as error:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import orjson
 from headway.agents.messages import INPUT_MAX_BYTES
+from headway.agents.tracing import remote
 from headway.coordinator.errors import Refusal
 from pydantic import BaseModel
 from starlette.datastructures import Headers, QueryParams
@@ -21,6 +22,7 @@ from starlette.requests import ClientDisconnect, Request
 BODY_MAX_BYTES = INPUT_MAX_BYTES + 65_536  # an input of the largest size, and what surrounds it
 BODY_WITHIN_S = 10.0
 KEY_HEADER = "Idempotency-Key"
+ORIGIN_HEADER = "traceparent"
 JSON = "application/json"
 ATTRIBUTES, ATTRIBUTE = "attributes", "attribute"  # as a field, and as a parameter
 
@@ -120,3 +122,11 @@ def with_key(request: Any, headers: Headers) -> Any:
     if request.task not in (None, task):
         raise Refusal(f"{KEY_HEADER}: the request names another task", 422)
     return request.model_copy(update={"task": task})
+
+
+def with_origin(request: Any, headers: Headers) -> Any:
+    """A submission, with the span in which it was made from W3C's header, unless it says itself."""
+    origin = headers.get(ORIGIN_HEADER, "")
+    if request.traceparent or remote(origin) is None:
+        return request
+    return request.model_copy(update={"traceparent": origin})

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from headway.agents import views
 from headway.coordinator.errors import Refusal
-from headway.coordinator.http_requests import asked_in_query, with_key
+from headway.coordinator.http_requests import asked_in_query, with_key, with_origin
 from starlette.datastructures import Headers, QueryParams
 
 TASK = UUID("01a228d3-8b1d-728f-a4a8-c99741d7b99b")
@@ -82,3 +82,12 @@ def test_a_key_that_is_no_id_or_another_one_is_refused(key: str, reason: str) ->
     with pytest.raises(Refusal) as refused:
         with_key(request, Headers({"Idempotency-Key": key}))
     assert (refused.value.code, refused.value.reason) == (422, reason)
+
+
+def test_the_header_traceparent_tells_in_which_span_a_task_was_submitted():
+    said = f"00-{'1' * 32}-{'2' * 16}-01"
+    request = views.SubmitRequest(saga="order")
+    assert with_origin(request, Headers({"traceparent": said})).traceparent == said
+    own = request.model_copy(update={"traceparent": said.replace("1", "3")})
+    assert with_origin(own, Headers({"traceparent": said})) == own
+    assert with_origin(request, Headers({"traceparent": "junk"})).traceparent == ""
