@@ -25,6 +25,7 @@ from headway.coordinator.otlp_settings import (
     resource_of,
     wants_payloads,
 )
+from headway.coordinator.recent_histories import RecentHistories
 from headway.coordinator.span_sending import Debts, SpanSending
 from headway.coordinator.spans import Span
 from headway.coordinator.state_records import Record
@@ -38,6 +39,7 @@ class Told(Protocol):
     """What is to be sent."""
 
     metrics: Metrics
+    histories: RecentHistories
     batches: Backlog[Span] | None
     records: Backlog[Record] | None
 
@@ -68,7 +70,7 @@ class Export:
             if (endpoint := endpoint_of(signal, environ)) is not None
         }
         self._sending = SpanSending(
-            store, self._send_spans, clock, payloads=wants_payloads(environ)
+            store, self._send_spans, told.histories, clock, payloads=wants_payloads(environ)
         )
 
     async def send_all(self) -> None:

@@ -19,6 +19,7 @@ from uuid import UUID
 import asyncpg
 import orjson
 from headway.coordinator.otlp import NotTaken
+from headway.coordinator.recent_histories import Known, RecentHistories
 from headway.coordinator.records import trace_in
 from headway.coordinator.spans import Entry, Span, Traced, spans
 from headway.sagas import codec
@@ -65,6 +66,7 @@ class SpanSending:
         self,
         store: Debts,
         send: Send,
+        recent: RecentHistories,
         clock: Callable[[], int],
         *,
         payloads: bool,
@@ -72,6 +74,7 @@ class SpanSending:
         """`send` raises NotTaken if it is to be tried again; `clock` gives ms since 1970."""
         self._store = store
         self._send = send
+        self._recent = recent
         self._clock = clock
         self._payloads = payloads
         self._pause_s = 0.0
@@ -88,24 +91,45 @@ class SpanSending:
 
     async def _pay(self, owed: Sequence[Owed]) -> bool:
         """Whether the collector took them."""
-        rows = await self._store.fetch("span_tasks", [each.task for each in owed])
-        status = {row["id"]: row["status"] for row in rows}
-        traced = [each for row in rows if (each := await self._traced(row)) is not None]
-        tasks = {each.id: each for each in traced}
-        found = await self._spans([each for each in owed if each.task in tasks], tasks)
+        known = {each.task: self._recent.look(*each) for each in owed}
+        found = await self._known([each for each in owed if known[each.task] is None])
+        tasks = {task: each or found.get(task) for task, each in known.items()}
+        made = await self._spans([each for each in tasks.values() if each is not None])
         try:
-            if found:
-                await self._send(found)
+            if made:
+                await self._send(made)
         except NotTaken:
             self._pause_s = min(PAUSE_MAX_S, 2 * self._pause_s or PAUSE_FIRST_S)
             self._not_before = time.monotonic() + self._pause_s
             await self._give_up_old()
             return False
         self._pause_s = 0.0
-        ended = [status.get(each.task, ENDED[0]) in ENDED for each in owed]
+        ended = [task is None or task.ended for task in tasks.values()]
         ids, versions, _ = zip(*owed, strict=True)
         await self._store.fetch("spans_sent", list(ids), list(versions), ended)
+        for each, is_over in zip(owed, ended, strict=True):
+            if is_over:
+                self._recent.forget(each.task)
         return True
+
+    async def _known(self, owed: Sequence[Owed]) -> dict[UUID, Known]:
+        """These tasks as they are stored."""
+        if not owed:
+            return {}
+        ids, versions = [each.task for each in owed], [each.version for each in owed]
+        rows = await self._store.fetch("span_tasks", ids)
+        tasks = {row["id"]: row for row in rows}
+        events = await self._store.fetch("span_histories", ids, versions)
+        histories = {task: list(group) for task, group in groupby(events, itemgetter("task_id"))}
+        found: dict[UUID, Known] = {}
+        for each in owed:
+            row, history = tasks.get(each.task), histories.get(each.task, [])
+            traced = None if row is None else await self._traced(row)
+            if row is not None and traced is not None:
+                sent = sum(event["version"] <= each.sent for event in history)
+                told = [_event(event) for event in history]
+                found[each.task] = Known(traced, told, sent, row["status"] in ENDED)
+        return found
 
     async def _traced(self, row: asyncpg.Record) -> Traced | None:
         definition = await self._store.sagas.definition(row["saga"], row["saga_version"])
@@ -114,23 +138,18 @@ class SpanSending:
         trace = trace_in(row["trace"])
         return Traced(row["id"], definition, trace, row["is_child"], row["input_digest"])
 
-    async def _spans(self, owed: Sequence[Owed], tasks: dict[UUID, Traced]) -> list[Span]:
-        ids, versions = [each.task for each in owed], [each.version for each in owed]
-        rows = await self._store.fetch("span_histories", ids, versions)
-        by_task = groupby(rows, itemgetter("task_id"))
-        histories = {task: list(group) for task, group in by_task}
+    async def _spans(self, tasks: Sequence[Known]) -> list[Span]:
+        ids = [each.task.id for each in tasks]
         entries = await self._store.fetch("span_journals", ids, self._payloads)
         by_task = groupby(entries, itemgetter("task_id"))
         journals = {task: [_entry(row) for row in group] for task, group in by_task}
         found: list[Span] = []
-        for each in owed:
-            rows = histories.get(each.task, [])
-            sent = sum(row["version"] <= each.sent for row in rows)
+        for each in tasks:
+            journal = journals.get(each.task.id, ())
             try:
-                history = [_event(row) for row in rows]
-                found += spans(tasks[each.task], history, journals.get(each.task, ()), sent)
+                found += spans(each.task, each.history, journal, each.sent)
             except Exception:
-                _LOG.exception("the spans of task %s cannot be made; left out", each.task)
+                _LOG.exception("the spans of task %s cannot be made; left out", each.task.id)
         return found
 
     async def _give_up_old(self) -> None:

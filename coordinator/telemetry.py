@@ -29,6 +29,7 @@ from headway.coordinator.observing import Observe, harmless
 from headway.coordinator.otlp_settings import endpoint_of, sampler_of
 from headway.coordinator.overview import Overview
 from headway.coordinator.prometheus import text_of
+from headway.coordinator.recent_histories import RecentHistories
 from headway.coordinator.repeating import forever
 from headway.coordinator.spans import INTERNAL, Link, Span
 from headway.coordinator.state_records import Record, line_of, record_of, records_of
@@ -60,6 +61,7 @@ class Telemetry:
         measured = endpoint_of("metrics", environ) is not None
         self._sends = traced or recorded or measured
         self.sample = sampler_of(environ) if traced else None
+        self.histories = RecentHistories()
         self.batches = Backlog[Span](BATCHES_KEPT, self._dropping("spans")) if traced else None
         self.records = Backlog[Record](RECORDS_KEPT, self._dropping("logs")) if recorded else None
         self._lines = environ.get(t.LOG_FORMAT, "").lower() == t.JSON
@@ -69,8 +71,12 @@ class Telemetry:
     @property
     def listeners(self) -> Sequence[Observe]:
         """Who wants to know what the engine committed."""
-        counted: list[Observe] = [self._counting.observe]
-        return [*counted, self._record] if self._recording else counted
+        listeners: list[Observe] = [self._counting.observe]
+        if self.sample is not None:
+            listeners.append(self.histories.observe)
+        if self._recording:
+            listeners.append(self._record)
+        return listeners
 
     @property
     def _recording(self) -> bool:

@@ -1,0 +1,90 @@
+"""Histories at hand: those that one coordinator committed alone, and no others."""
+
+from __future__ import annotations
+
+import pytest
+from headway.agents.identity import new_task_id
+from headway.coordinator import recent_histories
+from headway.coordinator.decisions import Decision, decide
+from headway.coordinator.intake import Item
+from headway.coordinator.recent_histories import RecentHistories
+from headway.coordinator.records import NewTask, Trace
+from headway.coordinator.schemas import InputCheck
+from headway.coordinator.spans import spans
+from headway.sagas import Phase, Saga
+from headway.sagas import inputs as i
+
+SAGA = Saga("pair").step("a", "x.a", read_only=True).step("b", "x.b", after="a", pivot=True)
+SAGAS = {("pair", None): SAGA.define()}
+
+
+def decided(*happened: i.Input, sampled: bool = True) -> list[Decision]:
+    """What one after another comes to, of a task of its own."""
+    task, loaded, found = new_task_id(), None, []
+    for each in happened:
+        submitted = isinstance(each, i.Submit)
+        new = NewTask(task, "pair", b"1", b"d", trace=Trace(sampled)) if submitted else None
+        item = Item(task, each, lambda _: None, new=new, agent="" if submitted else "x")
+        found.append(decide([item], loaded, SAGAS, InputCheck().check))
+        loaded = found[-1].after
+    return found
+
+
+def course(**options: bool) -> list[Decision]:
+    return decided(
+        i.Submit(1_000),
+        i.Heartbeat(1_100, "a", Phase.ACTION, 1, 0, progress=1),
+        i.Succeeded(1_200, "a", Phase.ACTION, 1),
+        i.Succeeded(1_300, "b", Phase.ACTION, 1),
+        **options,
+    )
+
+
+def test_a_history_that_was_committed_here_is_at_hand_without_signs_of_life():
+    histories, decisions = RecentHistories(), course()
+    histories.observe(decisions)
+    last = decisions[-1].task
+    assert last is not None
+    known = histories.look(decisions[0].id, last.version, 4)
+    assert known is not None
+    assert len(known.history) == last.version - 1
+    assert known.sent == 3
+    assert known.ended
+    assert [span.name for span in spans(known.task, known.history)] == [
+        *("invoke_agent x.a", "invoke_agent x.b", "invoke_workflow pair")
+    ]
+
+
+def test_what_a_peer_committed_is_not_at_hand():
+    histories, decisions = RecentHistories(), course()
+    histories.observe([decisions[0], *decisions[2:]])
+    assert histories.look(decisions[0].id, 2, 0) is None
+
+
+def test_up_to_an_earlier_version_a_task_had_not_ended():
+    histories, decisions = RecentHistories(), course()
+    histories.observe(decisions)
+    known = histories.look(decisions[0].id, 2, 0)
+    assert known is not None
+    assert (len(known.history), known.ended) == (2, False)
+
+
+def test_what_is_not_traced_takes_no_room():
+    histories, decisions = RecentHistories(), course(sampled=False)
+    histories.observe(decisions)
+    assert histories.look(decisions[0].id, 2, 0) is None
+
+
+def test_the_oldest_go_first_when_there_is_no_room(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(recent_histories, "EVENTS_MAX", 10)
+    histories, first, second = RecentHistories(), course(), course()
+    histories.observe([*first, *second])
+    assert histories.look(first[0].id, 2, 0) is None
+    assert histories.look(second[0].id, 2, 0) is not None
+
+
+def test_a_long_history_is_read_instead(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(recent_histories, "TASK_EVENTS_MAX", 4)
+    histories, decisions = RecentHistories(), course()
+    histories.observe(decisions)
+    assert histories.look(decisions[0].id, 2, 0) is None
