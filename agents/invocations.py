@@ -24,7 +24,7 @@ from headway.agents.errors import Halted, HeadwayError, InvalidInput, Superseded
 from headway.agents.exchange import Arguments, InvalidValue
 from headway.agents.journal import Journal
 from headway.agents.plainjson import is_text
-from headway.agents.replay import Place, Recorded, Replay
+from headway.agents.replay import Place, Replay
 from headway.agents.signatures import Function
 from headway.agents.tools import Tool
 from headway.agents.trial import Result, Trial, still_ours
@@ -116,10 +116,6 @@ class Calls:
                     return
                 appended = self._journal.put(NewEntry(kind="note", data=text))
             await appended
-
-    def left(self) -> list[Recorded]:
-        """The calls of the journal that the handler has not made again so far."""
-        return [] if self._replay is None else self._replay.left()
 
     async def mark(self, cause: Cause) -> None:
         """Keep how far the attempt came, if it takes no longer than MARK_S; never fails."""

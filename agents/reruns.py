@@ -33,6 +33,7 @@ from headway.agents.journal import Journal
 from headway.agents.messages import CommandData
 from headway.agents.payloads import PayloadLost
 from headway.agents.recorded import RecordedRun, runs_of
+from headway.agents.replay import Recorded
 from headway.agents.replay_views import Rerun
 from headway.agents.tools import Call, Tool
 from headway.agents.trial import Failure, Result, Trial
@@ -71,7 +72,9 @@ class _Ended:
     raised: BaseException | None = None
 
 
-async def _ended(record: TaskRecord, run: RecordedRun, binding: Binding, calls: Calls) -> _Ended:
+async def _ended(
+    record: TaskRecord, run: RecordedRun, binding: Binding, calls: _RecordedCalls
+) -> _Ended:
     ctx = Context(
         task=record.task,
         saga=record.saga,
@@ -102,7 +105,7 @@ async def _ended(record: TaskRecord, run: RecordedRun, binding: Binding, calls: 
         calls.close()
 
 
-def _difference(run: RecordedRun, calls: Calls, ended: _Ended) -> str:
+def _difference(run: RecordedRun, calls: _RecordedCalls, ended: _Ended) -> str:
     """What the handler did otherwise than its record says, first; "" if nothing."""
     stopped = calls.stopped
     if isinstance(stopped, JournalMismatch):
@@ -145,6 +148,14 @@ class _Recording:
         raise PayloadLost("a value of the journal is not in the record: it was gone when exported")
 
 
+class _RecordedCalls(Calls):
+    """Calls whose journal is a recorded one."""
+
+    def left(self) -> list[Recorded]:
+        """Those that the handler has not made again so far."""
+        return [] if self._replay is None else self._replay.left()
+
+
 class _NoTrial(Trial):
     """Runs nothing: a call that gets here is not in the journal."""
 
@@ -157,11 +168,13 @@ class _NoTrial(Trial):
         )
 
 
-def _calls(record: TaskRecord, run: RecordedRun, binding: Binding, entries: list[Entry]) -> Calls:
+def _calls(
+    record: TaskRecord, run: RecordedRun, binding: Binding, entries: list[Entry]
+) -> _RecordedCalls:
     operation = Operation(task=record.task, step=run.step, phase=run.phase)
     kept = Journal(_Recording(entries))
     about = About(operation, run.attempt, binding.tools)
-    return Calls(about, kept, _NoTrial(_in_no_thread, _no_leave, kept.make_sure))
+    return _RecordedCalls(about, kept, _NoTrial(_in_no_thread, _no_leave, kept.make_sure))
 
 
 def _in_no_thread(_function: Callable[[], Any], _name: str) -> asyncio.Future[Any]:
