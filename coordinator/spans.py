@@ -208,14 +208,7 @@ def _attempt(task: UUID, plan: Definition, name: str, bar: Bar, acted: bytes) ->
     if bar.agent:
         action = step.action if bar.phase == "action" else step.compensate
         said, kind = f"{t.ATTEMPT_SPAN} {action}", CONSUMER
-        attributes |= {
-            t.GEN_AI_OPERATION: t.ATTEMPT_SPAN,
-            t.GEN_AI_AGENT: bar.agent,
-            t.MESSAGING_SYSTEM: "nats",
-            t.MESSAGING_OPERATION_TYPE: "process",
-            t.MESSAGING_OPERATION_NAME: "process",
-            t.MESSAGING_DESTINATION_TEMPLATE: f"hw.commands.{action}.{{task}}.{name}",
-        }
+        attributes |= _of_agent(bar.agent, f"hw.commands.{action}.{{task}}.{name}")
         if bar.worker:
             own[t.WORKER] = bar.worker
         if bar.take_overs:
@@ -248,6 +241,18 @@ def _attempt(task: UUID, plan: Definition, name: str, bar: Bar, acted: bytes) ->
         links,
         (bar.error or bar.outcome) if bar.outcome in _FAULTS else "",
     )
+
+
+def _of_agent(agent: str, template: str) -> dict[str, Any]:
+    """What the conventions want of an agent's work on a message."""
+    return {
+        t.GEN_AI_OPERATION: t.ATTEMPT_SPAN,
+        t.GEN_AI_AGENT: agent,
+        t.MESSAGING_SYSTEM: "nats",
+        t.MESSAGING_OPERATION_TYPE: "process",
+        t.MESSAGING_OPERATION_NAME: "process",
+        t.MESSAGING_DESTINATION_TEMPLATE: template,
+    }
 
 
 def _hold(task: UUID, saga: str, step: str, bar: Bar) -> Span:
