@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from command_shell import Ended, Shell
+from headway.agents.identity import new_task_id
 
 
 def settled(shell: Shell, fate: str) -> str:
@@ -55,7 +56,7 @@ def test_a_fork_is_in_the_audit_of_both_tasks(shell: Shell) -> None:
 
 
 def test_forking_again_with_the_same_id_is_harmless(shell: Shell) -> None:
-    origin, fork = settled(shell, "fine"), str(uuid4())
+    origin, fork = settled(shell, "fine"), str(new_task_id())
     asked = ("fork", origin, "--from", "ship", "--task", fork, "--json")
     first, second = shell.run_here(*asked).json, shell.run_here(*asked).json
     assert [first.pop("created"), second.pop("created")] == [True, False]
@@ -86,7 +87,7 @@ def test_what_cannot_be_forked_is_refused_with_what_to_do_instead(shell: Shell) 
         "it is, or cancel it"
     )
     shell.run_here("cancel", waiting)
-    missing = str(uuid4())
+    missing = str(new_task_id())
     assert refused(shell.run_here("fork", missing, "--from", "wait")) == (
         f"headway: there is no task {missing}"
     )

@@ -63,7 +63,8 @@ def test_top_is_shown_once_where_there_is_no_terminal(shell: Shell) -> None:
     assert "last minute:" in ended.out
     assert task in ended.out
     assert "q leaves" not in ended.out
-    assert shell.run("top", "--once", "--json").json["recent"][0]["task"] == task
+    recent = shell.run("top", "--once", "--json").json["recent"]
+    assert task in [row["task"] for row in recent]
 
 
 def test_a_file_of_tasks_is_submitted_with_a_rate_and_the_time_left(shell: Shell) -> None:
