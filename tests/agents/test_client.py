@@ -149,7 +149,10 @@ async def test_a_refusal_comes_as_the_error_that_names_it(
 
 async def test_without_a_coordinator_the_error_says_how_to_start_one(nats_url: str) -> None:
     async with await Client.connect(nats_url, timeout=0.2) as client:
-        with pytest.raises(Unavailable, match=r"^no coordinator answers on 127\.0\.0\.1:\d+: .*; start one with `headway up`"):
+        with pytest.raises(
+            Unavailable,
+            match=r"^no coordinator answers on 127\.0\.0\.1:\d+: .*; start one with `headway up`",
+        ):
             await client.submit("refund", 1)
 
 
