@@ -109,11 +109,10 @@ def _shared(name: str, kind: int, attributes: tuple[tuple[str, Any], ...], error
 
 def _own(span: Span) -> bytes:
     found = trace_pb2.Span(
-        attributes=key_values(span.own),
-        events=[_event(moment) for moment in span.events],
-        links=[_link(link) for link in span.links],
+        attributes=key_values(span.own), events=[_event(moment) for moment in span.events]
     )
-    return bytes(found.SerializeToString())
+    links = (part(13, _link(link)) for link in span.links)
+    return b"".join((found.SerializeToString(), *links))
 
 
 def part(number: int, body: bytes) -> bytes:
@@ -140,18 +139,16 @@ def _event(moment: Moment) -> trace_pb2.Span.Event:
     )
 
 
-def _link(link: Link) -> trace_pb2.Span.Link:
-    return trace_pb2.Span.Link(
-        trace_id=link.trace_id,
-        span_id=link.span_id,
-        attributes=_why(link.what),
-        flags=_SAMPLED | _HAS_REMOTE | _REMOTE,
-    )
+def _link(link: Link) -> bytes:
+    return b"".join((b"\x0a\x10", link.trace_id, b"\x12\x08", link.span_id, _why(link.what)))
 
 
 @lru_cache
-def _why(what: str) -> list[KeyValue]:
-    return key_values({t.LINKED_AS: what})
+def _why(what: str) -> bytes:
+    found = trace_pb2.Span.Link(
+        attributes=key_values({t.LINKED_AS: what}), flags=_SAMPLED | _HAS_REMOTE | _REMOTE
+    )
+    return bytes(found.SerializeToString())
 
 
 class Sender:
