@@ -71,6 +71,7 @@ def picture(view: TimelineView, now: datetime, width: int) -> RenderableType:
     """A task's steps on one line of time, which ends at `now`; and what people did."""
     lane_width = max(width - BESIDE_LANE, LANE_WIDTH_MIN)
     table = table_of("step", "status", "attempt", "for", "timeline", "remarks")
+    table.columns[4].min_width = lane_width
     for step in view.steps:
         table.add_row(
             Text(cut(step.name, 20), no_wrap=True),
