@@ -95,7 +95,7 @@ class Office:
 
     def another_journal(self) -> Journal:
         """What another coordinator has on the same store."""
-        return Journal(self.store, self._hold, lambda: NOW)
+        return Journal(self.store, self._hold, lambda: NOW, lambda _: None)
 
     async def _hold(self, *stopped: Any) -> None:
         self.held.append(stopped)
