@@ -43,7 +43,7 @@ from headway.coordinator.http_face import HttpFace
 from headway.coordinator.http_metrics import metrics_router
 from headway.coordinator.inlets import Inlets
 from headway.coordinator.intake import Answer, Intake
-from headway.coordinator.observing import Observers
+from headway.coordinator.observing import Counters, Observers
 from headway.coordinator.overview import KEEP_EVERY_S, Overview
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import NewTask
@@ -162,7 +162,8 @@ class Coordinator:
         check = InputCheck().check
         family = Family(self._tell, now_ms)
         told = self._telemetry.listeners
-        observe = Observers(settled.observe, self._tally.observe, *told)
+        counters = Counters(self._tally.count, self._telemetry.count)
+        observe = Observers(settled.observe, counters, *told)
         engine = Engine(store, store.sagas, commands, observe, family, check, sweep.suspect, put)
         measure = self._telemetry.measure
         self._batches = Batches(self._intake, engine, self._freed, self._ask_again, measure)

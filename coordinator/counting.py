@@ -12,12 +12,12 @@ from headway.coordinator.metrics import Labels, Metrics
 from headway.coordinator.observing import (
     AttemptEnded,
     Ended,
+    Happening,
     Parked,
     Recovered,
     Resumed,
     Submitted,
     TurnedAround,
-    happenings,
 )
 
 _ENDINGS = ("result", "failure", "void")
@@ -27,33 +27,30 @@ class Counting:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
-    def observe(self, decisions: Sequence[Decision]) -> None:
-        """Tasks and attempts, of a batch of the engine's."""
-        add, record = self._metrics.add, self._metrics.record
-        changed = 0
-        for decision in decisions:
-            if decision.change is None or decision.definition is None:
-                continue
-            changed += 1
-            saga = decision.definition.name
-            for each in happenings(decision):
-                match each:
-                    case AttemptEnded():
-                        self._attempt(each)
-                    case Submitted():
-                        add(t.TASKS_SUBMITTED, 1, saga)
-                    case Ended():
-                        add(t.TASKS_ENDED, 1, saga, each.status)
-                        record(t.TASK_DURATION, each.duration_ms / 1000, saga, each.status)
-                    case Recovered():
-                        add(t.RECOVERIES, 1, each.agent, each.how)
-                    case TurnedAround():
-                        add(t.TASKS_TURNED_AROUND, 1, saga)
-                    case Parked():
-                        add(t.TASKS_PARKED, 1, saga, each.status)
-                    case Resumed():
-                        add(t.TASKS_RESUMED, 1, saga)
-        add(t.COMMITS, changed)
+    def commits(self, decisions: Sequence[Decision]) -> None:
+        """A batch of the engine's."""
+        changed = sum(1 for decision in decisions if decision.change is not None)
+        self._metrics.add(t.COMMITS, changed)
+
+    def count(self, saga: str, happened: Happening) -> None:
+        """Tasks and attempts."""
+        add = self._metrics.add
+        match happened:
+            case AttemptEnded():
+                self._attempt(happened)
+            case Submitted():
+                add(t.TASKS_SUBMITTED, 1, saga)
+            case Ended(_, status, duration_ms):
+                add(t.TASKS_ENDED, 1, saga, status)
+                self._metrics.record(t.TASK_DURATION, duration_ms / 1000, saga, status)
+            case Recovered():
+                add(t.RECOVERIES, 1, happened.agent, happened.how)
+            case TurnedAround():
+                add(t.TASKS_TURNED_AROUND, 1, saga)
+            case Parked():
+                add(t.TASKS_PARKED, 1, saga, happened.status)
+            case Resumed():
+                add(t.TASKS_RESUMED, 1, saga)
 
     def _attempt(self, ended: AttemptEnded) -> None:
         labels = ended.agent, ended.phase.value, ended.outcome

@@ -9,19 +9,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headway.agents.codec import is_sealed_body
-from headway.agents.manifest import Manifest
-from headway.agents.views import PRIORITY
 from headway.coordinator.commands import agent_of
 from headway.coordinator.errors import Refusal
 from headway.coordinator.intake import Item
 from headway.coordinator.records import (
-    NO_ATTRIBUTES,
-    UNTRACED,
     Change,
     Loaded,
     NewTask,
-    Parent,
-    Trace,
 )
 from headway.coordinator.span_debts import spans_after
 from headway.coordinator.taskchecks import (
@@ -53,22 +47,17 @@ CheckInput = Callable[[Definition, bytes], None]
 
 
 class Decision(NamedTuple):
-    """The outcome for one task. `change` is None when nothing is to be written."""
+    """The outcome for one task, which then stands as `after`. `change` is None when nothing is to
+    be written."""
 
     id: UUID
     before: Loaded | None
     task: Task | None
     definition: Definition | None
-    input: bytes
     change: Change | None
+    after: Loaded | None
     actions: tuple[Action, ...]
     answers: tuple[tuple[Item, Refusal | None, bool], ...]
-    manifest: Manifest | None = None
-    parent: Parent | None = None
-    owner: str = ""
-    priority: int = PRIORITY
-    attributes: Mapping[str, str] = NO_ATTRIBUTES
-    trace: Trace = UNTRACED
 
     @property
     def repeated(self) -> bool:
@@ -77,39 +66,6 @@ class Decision(NamedTuple):
         Whether something else changed the task along with it does not matter.
         """
         return any(item.repeated and not changed for item, _, changed in self.answers)
-
-    @property
-    def after(self) -> Loaded | None:
-        """The task as it stands after the decision."""
-        change, before, definition = self.change, self.before, self.definition
-        if change is None:
-            return before
-        at = datetime.fromtimestamp(change.at / 1000, UTC)
-        due_at = None if change.due is None else datetime.fromtimestamp(change.due / 1000, UTC)
-        if before is not None:
-            assert definition is not None
-            return before._replace(
-                definition=definition, task=change.task, updated_at=at, due_at=due_at
-            )
-        new = change.new
-        assert new is not None
-        assert definition is not None
-        return Loaded(
-            change.id,
-            definition,
-            change.task,
-            new.input,
-            new.input_digest,
-            at,
-            at,
-            due_at,
-            new.attributes,
-            new.manifest,
-            new.parent,
-            new.owner,
-            new.priority,
-            new.trace,
-        )
 
 
 @dataclass(slots=True)
@@ -153,22 +109,16 @@ def decide(
         except ImpossibleInput as impossible:
             refusal = Refusal(str(impossible), 404 if working.task is None else 409)
         answers.append((item, refusal, len(working.events) > before))
-    born = working.new or loaded
+    change = _change(working, items)
     return Decision(
         working.id,
         loaded,
         working.task,
         working.definition,
-        b"null" if born is None else born.input,
-        _change(working, items),
+        change,
+        loaded if change is None else _after(working, change),
         tuple(working.actions),
         tuple(answers),
-        None if born is None else born.manifest,
-        None if born is None else born.parent,
-        "" if born is None else born.owner,
-        PRIORITY if born is None else born.priority,
-        NO_ATTRIBUTES if born is None else born.attributes,
-        UNTRACED if born is None else born.trace,
     )
 
 
@@ -271,4 +221,33 @@ def _change(working: _Working, items: Sequence[Item]) -> Change | None:
         definition.version,
         working.new,
         spans_after(working.loaded, working.events, at) if working.born.trace.sampled else None,
+    )
+
+
+def _after(working: _Working, change: Change) -> Loaded:
+    """The task as it stands after the change."""
+    before, definition, new = working.loaded, working.definition, change.new
+    assert definition is not None
+    at = datetime.fromtimestamp(change.at / 1000, UTC)
+    due_at = None if change.due is None else datetime.fromtimestamp(change.due / 1000, UTC)
+    if before is not None:
+        return before._replace(
+            definition=definition, task=change.task, updated_at=at, due_at=due_at
+        )
+    assert new is not None
+    return Loaded(
+        change.id,
+        definition,
+        change.task,
+        new.input,
+        new.input_digest,
+        at,
+        at,
+        due_at,
+        new.attributes,
+        new.manifest,
+        new.parent,
+        new.owner,
+        new.priority,
+        new.trace,
     )

@@ -61,7 +61,7 @@ class Children(Protocol):
     """What begins and undoes child tasks (the family)."""
 
     async def raise_all(
-        self, wanted: Sequence[tuple[Decision, StartChild | UndoChild]]
+        self, wanted: Sequence[tuple[Loaded, StartChild | UndoChild]]
     ) -> set[UUID]: ...
 
 
@@ -124,9 +124,8 @@ class Engine:
             done = [decision for decision in decisions if decision.id not in lost]
             committed.decisions += done
             for decision in done:
-                after = decision.after
-                self._keep(decision, after)
-                _answer(decision, after, at_commit=True)
+                self._keep(decision)
+                _answer(decision, at_commit=True)
             self._observe(done)
             if not lost:
                 break
@@ -148,7 +147,12 @@ class Engine:
         parents = [decision for decision in committed.decisions if _children(decision)]
         if not parents:
             return
-        wanted = [(parent, action) for parent in parents for action in _children(parent)]
+        wanted = [
+            (parent.after, action)
+            for parent in parents
+            if parent.after is not None
+            for action in _children(parent)
+        ]
         missed = committed.unconfirmed | await self._family.raise_all(wanted)
         for parent in parents:
             self._conclude(parent, confirmed=parent.id not in missed)
@@ -159,7 +163,7 @@ class Engine:
             self._look_after(decision.id)
         if confirmed:
             self._tell_parent(decision)
-            _answer(decision, None, at_commit=False)
+            _answer(decision, at_commit=False)
 
     def give_up(self, committed: Committed) -> None:
         """Publishing failed in an unforeseen way: have all of these tasks looked after."""
@@ -196,8 +200,8 @@ class Engine:
         again = await self._decide(unsure, known_new=set(), fresh=True)
         return [each for each in decisions if each.id not in unsure] + again
 
-    def _keep(self, decision: Decision, after: Loaded | None) -> None:
-        change = decision.change
+    def _keep(self, decision: Decision) -> None:
+        change, after = decision.change, decision.after
         if change is not None and after is not None:
             self._recent.keep(after, len(change.state) + len(after.input))
 
@@ -246,7 +250,7 @@ class Engine:
         withdrawn: dict[Sought, tuple[Decision, str]] = {}
         commands: list[Outgoing] = []
         for decision in committed.decisions:
-            after = decision.after if decision.actions else None
+            after = decision.after
             for action in decision.actions:
                 assert after is not None
                 step = after.definition.steps[action.step]
@@ -268,11 +272,11 @@ class Engine:
 
     def _tell_parent(self, decision: Decision) -> None:
         """A child's end is its parent's news; told again for a repeated event."""
-        task, parent = decision.task, decision.parent
-        if task is None or parent is None or decision.definition is None:
+        after = decision.after
+        if after is None or after.parent is None:
             return
-        at = decision.change.at if decision.change else 0
-        ended = ending(decision.definition, task, parent, at)
+        parent, at = after.parent, decision.change.at if decision.change else 0
+        ended = ending(after.definition, after.task, parent, at)
         if ended is not None and (decision.change is not None or decision.repeated):
             self._put(Item(parent.task, ended, nobody_waits))
 
@@ -334,11 +338,12 @@ def _still_wanted(task: Task, dispatch: Dispatch) -> bool:
     )
 
 
-def _answer(decision: Decision, after: Loaded | None, *, at_commit: bool) -> None:
+def _answer(decision: Decision, *, at_commit: bool) -> None:
     """Answer the items of one kind; only those answered at the commit are shown the task."""
+    shown = decision.after if at_commit else None
     for item, refusal, changed in decision.answers:
         if item.at_commit is at_commit:
-            item.answer(Answer(after, refusal, changed))
+            item.answer(Answer(shown, refusal, changed))
 
 
 def _refused(decision: Decision, reason: str) -> Decision:
@@ -346,4 +351,4 @@ def _refused(decision: Decision, reason: str) -> Decision:
     answers: tuple[tuple[Item, Refusal | None, bool], ...] = tuple(
         (item, refusal, False) for item, _, _ in decision.answers
     )
-    return decision._replace(change=None, actions=(), answers=answers)
+    return decision._replace(change=None, after=decision.before, actions=(), answers=answers)

@@ -15,7 +15,6 @@ from uuid import UUID
 import orjson
 from headway.agents.tracing import attempt_span, traceparent
 from headway.coordinator import submissions
-from headway.coordinator.decisions import Decision
 from headway.coordinator.errors import StoreUnavailable
 from headway.coordinator.intake import Answer
 from headway.coordinator.records import Loaded, NewTask, Parent, Trace
@@ -38,15 +37,13 @@ class Family:
         self._tell = tell
         self._clock = clock
 
-    async def raise_all(
-        self, wanted: Sequence[tuple[Decision, StartChild | UndoChild]]
-    ) -> set[UUID]:
+    async def raise_all(self, wanted: Sequence[tuple[Loaded, StartChild | UndoChild]]) -> set[UUID]:
         """Begin and undo children, all at once; the parents for which it may not have come
         through, because PostgreSQL was away."""
         done = await asyncio.gather(*(self._raise(*each) for each in wanted))
         return {parent.id for (parent, _), came in zip(wanted, done, strict=True) if not came}
 
-    async def _raise(self, parent: Decision, action: StartChild | UndoChild) -> bool:
+    async def _raise(self, parent: Loaded, action: StartChild | UndoChild) -> bool:
         try:
             if isinstance(action, StartChild):
                 await self.begin(parent, action)
@@ -56,7 +53,7 @@ class Family:
             return False
         return True
 
-    async def begin(self, parent: Decision, action: StartChild) -> None:
+    async def begin(self, parent: Loaded, action: StartChild) -> None:
         """Submit a child; one that is refused has failed without effect."""
         child = child_of(parent, action)
         if _is_too_deep(child):
@@ -66,7 +63,7 @@ class Family:
         if answer.refusal is not None:
             await self._report(parent.id, action, "refused", answer.refusal.reason)
 
-    async def undo(self, parent: Decision, action: UndoChild) -> None:
+    async def undo(self, parent: Loaded, action: UndoChild) -> None:
         """Have a child undone. It is begun first, if it was not: so it cannot begin later."""
         child = child_of(parent, action)
         if _is_too_deep(child):
@@ -98,11 +95,10 @@ def child_id(parent: UUID, step: str, attempt: int) -> UUID:
     return UUID(bytes=bytes(value))
 
 
-def child_of(parent: Decision, action: StartChild | UndoChild) -> NewTask:
+def child_of(parent: Loaded, action: StartChild | UndoChild) -> NewTask:
     """The child task of a step's attempt. It is held to its parent's manifest, but for what that
     says of the output; it has its owner, its priority, and its attributes: it is work for the same
     customer."""
-    assert parent.definition is not None
     step = parent.definition.steps[action.step]
     body = parent.input if step.input is None else orjson.dumps(step.input)
     manifest, depth = parent.manifest, parent.parent.depth + 1 if parent.parent else 1

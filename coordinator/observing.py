@@ -23,6 +23,8 @@ _LOG = logging.getLogger(__name__)
 P = ParamSpec("P")
 
 Observe = Callable[[Sequence[Decision]], None]
+Count = Callable[[str, "Happening"], None]
+"""Is told a saga and what happened to a task of it."""
 Outcome = Literal["succeeded", "failed", "timed_out"]
 
 
@@ -173,6 +175,21 @@ def harmless(listener: Callable[P, None]) -> Callable[P, None]:
                 _LOG.exception("%r failed at what was committed; it goes on without", listener)
 
     return tell
+
+
+class Counters:
+    """Tells those who count what commits mean, which is found out once for all of them."""
+
+    def __init__(self, *counters: Count) -> None:
+        self._counters = [harmless(each) for each in counters]
+
+    def __call__(self, decisions: Sequence[Decision]) -> None:
+        for decision in decisions:
+            if decision.definition is None:
+                continue
+            for happened in happenings(decision):
+                for count in self._counters:
+                    count(decision.definition.name, happened)
 
 
 class Observers:

@@ -45,16 +45,16 @@ class RecentHistories:
     def observe(self, decisions: Sequence[Decision]) -> None:
         """These were committed."""
         for decision in decisions:
-            change, definition = decision.change, decision.definition
-            if change is None or definition is None or not decision.trace.sampled:
+            change, after = decision.change, decision.after
+            if change is None or after is None or not after.trace.sampled:
                 continue
             if change.new is not None:
                 traced = Traced(
                     change.id,
-                    definition,
-                    decision.trace,
-                    decision.parent is not None,
-                    change.new.input_digest,
+                    after.definition,
+                    after.trace,
+                    after.parent is not None,
+                    after.input_digest,
                 )
                 kept = self._kept[change.id] = _Kept(traced, [], ended=False)
             else:
@@ -66,7 +66,7 @@ class RecentHistories:
             if len(kept.events) != change.expected or change.expected > room:
                 self.forget(change.id)
                 continue
-            kept.task = kept.task._replace(definition=definition)
+            kept.task = kept.task._replace(definition=after.definition)
             kept.events += change.events
             kept.ended = change.task.ended
             self._events += len(change.events)

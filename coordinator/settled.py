@@ -32,10 +32,10 @@ class Settled:
     def observe(self, decisions: Sequence[Decision]) -> None:
         """This coordinator committed these just now."""
         for decision in decisions:
-            change = decision.change
-            if change is not None and (change.task.ended or change.task.parked):
-                after = decision.after
-                assert after is not None
+            change, after = decision.change, decision.after
+            if change is None or after is None:
+                continue
+            if after.task.ended or after.task.parked:
                 self.keep(after, change.at)
 
     def keep(self, task: Loaded, now_ms: int) -> None:

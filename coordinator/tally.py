@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from headway.agents.overview_views import MinuteView
-from headway.coordinator.decisions import Decision
 from headway.coordinator.observing import (
     AttemptEnded,
     Ended,
@@ -21,7 +20,6 @@ from headway.coordinator.observing import (
     Parked,
     Recovered,
     Submitted,
-    happenings,
 )
 
 SLICE_MS = 10_000
@@ -76,13 +74,8 @@ class Tally:
         self._changed: dict[int, None] = {}
         self._newest = 0
 
-    def observe(self, decisions: Sequence[Decision]) -> None:
-        """These were committed just now."""
-        for decision in decisions:
-            for happened in happenings(decision):
-                self.count(happened)
-
-    def count(self, happened: Happening) -> None:
+    def count(self, _saga: str, happened: Happening) -> None:
+        """This was committed just now."""
         began = happened.at - happened.at % SLICE_MS
         began = max(began, self._newest - OPEN_SLICES * SLICE_MS)
         self._newest = max(self._newest, began)

@@ -54,7 +54,8 @@ class Telemetry:
         self._coordinator = coordinator
         self._environ = environ
         self._clock = clock
-        self._counting = Counting(self.metrics)
+        self._counting = counting = Counting(self.metrics)
+        self.count = counting.count
         self._export: Any = None
         traced = endpoint_of("traces", environ) is not None
         recorded = endpoint_of("logs", environ) is not None
@@ -71,7 +72,7 @@ class Telemetry:
     @property
     def listeners(self) -> Sequence[Observe]:
         """Who wants to know what the engine committed."""
-        listeners: list[Observe] = [self._counting.observe]
+        listeners: list[Observe] = [self._counting.commits]
         if self.sample is not None:
             listeners.append(self.histories.observe)
         if self._recording:
@@ -125,7 +126,7 @@ class Telemetry:
         links = [
             Link(each.id.bytes, tracing.root_span(each.id), "task")
             for each in decisions
-            if each.change is not None and each.trace.sampled
+            if each.change is not None and each.after is not None and each.after.trace.sampled
         ]
         if not links:
             return

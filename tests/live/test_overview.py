@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from harness.coordination import registered
 from harness.eventually import eventually
-from harness.services import RunningNats
 from harness.shop import linear
-from harness.system import System, system_at
+from harness.system import System
 from headway.agents.overview_views import MinuteView, OverviewView
 from headway.coordinator import overview
 from headway.coordinator.observing import (
@@ -40,14 +37,6 @@ from headway.sagas import Phase
 NOW = 1_800_000_000_000
 
 
-@pytest.fixture
-async def system(
-    nats_server: RunningNats, postgres_url: str, tmp_path: Path
-) -> AsyncIterator[System]:
-    async with system_at(nats_server, postgres_url, tmp_path) as found:
-        yield found
-
-
 def failed(at: int, *, retry: bool) -> AttemptEnded:
     return AttemptEnded(at, "a", Phase.ACTION, 1, "shop", "failed", 5, "Ordered", retry)
 
@@ -59,7 +48,7 @@ def ended(at: int, duration_ms: int) -> Ended:
 def counted(*happened: Happening) -> Tally:
     tally = Tally()
     for each in happened:
-        tally.count(each)
+        tally.count("linear", each)
     return tally
 
 
@@ -93,16 +82,16 @@ def test_what_changed_is_told_until_it_is_kept_and_again_if_it_was_not() -> None
     tally.again(changed)
     assert tally.changed() == changed
     tally.kept(changed)
-    tally.count(ended(NOW, 10))
+    tally.count("linear", ended(NOW, 10))
     assert next(iter(tally.changed().values())).counts["succeeded"] == 2
 
 
 def test_what_comes_late_is_counted_and_the_memory_stays_small() -> None:
     tally = Tally()
     for number in range(500):
-        tally.count(ended(NOW + number * SLICE_MS, 10))
+        tally.count("linear", ended(NOW + number * SLICE_MS, 10))
         tally.kept(tally.changed())
-    tally.count(ended(NOW, 10))
+    tally.count("linear", ended(NOW, 10))
     [late] = tally.changed().values()
     assert late.counts["succeeded"] == 2
     assert len(tally._slices) < 10
