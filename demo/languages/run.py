@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from headway.agents.client import Client
@@ -15,8 +17,6 @@ from headway.agents.identity import new_task_id
 from headway.agents.views import TaskView
 from headway.cli import output
 from headway.coordinator.embedded import Embedded
-from headway.coordinator.supervisor import Supervised
-from headway.demo.datafolder import data_folder, log_into
 from headway.demo.killer import COORDINATOR, NATS, Find, Killed, Returned, carry_out, plan
 from headway.demo.languages.audit import Case
 from headway.demo.languages.bookings import FILE, bookings_in
@@ -24,7 +24,13 @@ from headway.demo.languages.crew import LANGUAGES, commands, crew
 from headway.demo.languages.report import Report, compile_report, render
 from headway.demo.languages.trips import SAGA, Trip, saga, trips
 from headway.demo.narration import Narration
-from headway.demo.run import ANSWER_WITHIN_S, LOG_FILE, SERVERS, stop_in_order_at_sigterm
+from headway.demo.stage import (
+    ANSWER_WITHIN_S,
+    SERVERS,
+    finder,
+    perform,
+    stop_in_order_at_sigterm,
+)
 from headway.demo.together import together
 
 TRIPS_DEFAULT = 60
@@ -56,20 +62,13 @@ def run_languages(
     """Run it all and write the report to standard output; the exit status, 0 only if the audit
     holds. Data and logs stay in `keep`, or are removed. MissingExtra: Node.js is not there."""
     scenario = Scenario(count, seed, kills)
-    with data_folder(keep) as data, log_into(data / LOG_FILE):
-        with Narration(output.narration_console(), "trips") as narration:
-            narration.say("Making the agent in TypeScript: once it is made, that takes no time.")
-            starts = commands(data)
-            try:
-                report = asyncio.run(_run(scenario, data, starts, narration))
-            except asyncio.CancelledError:
-                raise KeyboardInterrupt from None
-        if keep:
-            narration.say(f"Data and logs are in {keep}.")
-        elif not report.holds:
-            narration.say("Run it again with --keep DIR to look into what the audit found.")
-    output.show(report, render, as_json=as_json)
-    return 0 if report.holds else 1
+
+    def begin(data: Path, narration: Narration) -> Coroutine[Any, Any, Report]:
+        narration.say("Making the agent in TypeScript: once it is made, that takes no time.")
+        return _run(scenario, data, commands(data), narration)
+
+    show = partial(output.show, render=render, as_json=as_json)
+    return perform(begin, show, what="trips", keep=keep)
 
 
 async def _run(
@@ -87,7 +86,7 @@ async def _run(
         await client.register(saga().define())
         narration.say("Starting the bookings, and three agents with keys of their own.")
         async with crew(agency, embedded, client, starts) as agents:
-            kills, asked = await _rush(scenario, client, _finder(embedded, agents), narration)
+            kills, asked = await _rush(scenario, client, finder(embedded, agents), narration)
         narration.say("Asking for the status and history of each trip, and auditing.")
         views = [await client.status(task) for task in asked]
         taken_over = await _taken_over(client, views)
@@ -144,16 +143,3 @@ async def _taken_over(client: Client, views: Sequence[TaskView]) -> Counter[str]
             if entry.type in ("AttemptClaimed", "AttemptRepublished"):
                 found[entry.data["step"]] += 1
     return found
-
-
-def _finder(embedded: Embedded, agents: Mapping[str, Supervised]) -> Find:
-    roles = {
-        **agents,
-        COORDINATOR: embedded.processes["coordinator-1"],
-        NATS: embedded.processes["nats"],
-    }
-
-    def find(role: str) -> int | None:
-        return roles[role].pid if roles[role].running else None
-
-    return find

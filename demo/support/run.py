@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -21,9 +22,8 @@ from headway.cli.addresses import DATA
 from headway.coordinator.coordinator_child import COMMAND, CoordinatorChild
 from headway.coordinator.embedded import Embedded
 from headway.coordinator.logfile import LogFile
-from headway.demo.datafolder import data_folder, log_into
 from headway.demo.narration import Narration
-from headway.demo.run import ANSWER_WITHIN_S, LOG_FILE, SERVERS, stop_in_order_at_sigterm
+from headway.demo.stage import ANSWER_WITHIN_S, SERVERS, perform, stop_in_order_at_sigterm
 from headway.demo.support.agent import MODEL_URL_VARIABLE
 from headway.demo.support.audit import Case, Run, audit
 from headway.demo.support.deaths import Place, places
@@ -124,18 +124,8 @@ async def with_a_person(
 
 
 def _show(work: Work, plan: Plan, as_json: bool, keep: Path | None) -> int:
-    with data_folder(keep) as data, log_into(data / LOG_FILE):
-        with Narration(output.narration_console(), "tasks") as narration:
-            try:
-                report = asyncio.run(_run(work, plan, data, narration))
-            except asyncio.CancelledError:
-                raise KeyboardInterrupt from None
-        if keep:
-            narration.say(f"Data and logs are in {keep}.")
-        elif not report.holds:
-            narration.say("Run it again with --keep DIR to look into what the audit found.")
-    output.show(report, render, as_json=as_json)
-    return 0 if report.holds else 1
+    show = partial(output.show, render=render, as_json=as_json)
+    return perform(partial(_run, work, plan), show, what="tasks", keep=keep)
 
 
 async def _run(work: Work, plan: Plan, data: Path, narration: Narration) -> Report:
