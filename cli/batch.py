@@ -13,7 +13,6 @@ from headway.cli import output
 from headway.cli.failures import Exit
 from headway.cli.interventions import By, Reason, person
 from headway.cli.output import printable
-from headway.cli.parsing import attributes_from, in_utc
 from headway.cli.tasks import (
     AgentName,
     Attributes,
@@ -21,7 +20,7 @@ from headway.cli.tasks import (
     Since,
     Statuses,
     Until,
-    statuses_from,
+    filter_of,
 )
 from headway.cli.terminal import Terminal, command
 from headway.cli.wording import REASON_CHARACTERS_MAX, cut, table_of
@@ -61,12 +60,7 @@ def batch(  # noqa: PLR0913, PLR0917  # each is a word of the command
     At least one filter is needed. Exits with 1 if some task refused it; doing it again is harmless.
     """
     asked = {
-        "status": statuses_from(status),
-        "saga": saga,
-        "agent": agent,
-        "attributes": attributes_from(attribute),
-        "created_after": in_utc(since),
-        "created_before": in_utc(until),
+        **filter_of(status, saga, agent, attribute, since, until),
         "owner": owner,
         "dry_run": dry_run,
         "reason": reason,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 from uuid import UUID
 
 import typer
@@ -100,21 +100,29 @@ def list_tasks(  # noqa: PLR0913, PLR0917  # each is a word of the command
     cursor: Cursor = None,
 ) -> None:
     """List tasks, newest first."""
-    attributes, statuses = attributes_from(attribute), statuses_from(status)
-    after, before = in_utc(since), in_utc(until)
-    page = terminal.ask(
-        lambda client: client.list(
-            status=statuses,
-            saga=saga,
-            agent=agent,
-            attributes=attributes,
-            created_after=after,
-            created_before=before,
-            limit=limit,
-            cursor=cursor,
-        )
-    )
+    meant = filter_of(status, saga, agent, attribute, since, until)
+    page = terminal.ask(lambda client: client.list(**meant, limit=limit, cursor=cursor))
     terminal.show(page, tables.tasks)
+
+
+def filter_of(
+    status: list[str] | None,
+    saga: str | None,
+    agent: str | None,
+    attribute: list[str] | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> dict[str, Any]:
+    """The fields of a `views.TaskFilter` that these flags mean; BadInput names the one that does
+    not fit."""
+    return {
+        "status": statuses_from(status),
+        "saga": saga,
+        "agent": agent,
+        "attributes": attributes_from(attribute),
+        "created_after": in_utc(since),
+        "created_before": in_utc(until),
+    }
 
 
 def history(terminal: Terminal, task: TaskId) -> None:
