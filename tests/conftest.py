@@ -3,6 +3,8 @@
 - `postgres_url`: a fresh empty database, on one PostgreSQL for the whole run.
 - `postgres_server`: a PostgreSQL of the test's own, for tests that kill or restart it.
 - `nats_url`, `nats_server`: a fresh nats-server with JetStream; the same server in both.
+- `system`: a system of real processes on these two, without any process yet.
+- `module_servers`: a nats-server and a database for all tests of one module, on its loop.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from harness.findings import findings
-from harness.services import RunningNats, RunningPostgres, nats_in, postgres_in
+from harness.services import RunningNats, RunningPostgres, Servers, nats_in, postgres_in
+from harness.system import System, system_at
 
 
 @pytest.hookimpl(wrapper=True)
@@ -69,6 +73,28 @@ async def nats_server(tmp_path: Path) -> AsyncIterator[RunningNats]:
 @pytest.fixture
 def nats_url(nats_server: RunningNats) -> str:
     return nats_server.url
+
+
+@pytest.fixture
+async def system(
+    nats_server: RunningNats, postgres_url: str, tmp_path: Path
+) -> AsyncIterator[System]:
+    async with system_at(nats_server, postgres_url, tmp_path) as system:
+        yield system
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def module_servers(
+    shared_postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Servers]:
+    folder = tmp_path_factory.mktemp("module")
+    nats = nats_in(folder / "nats")
+    await nats.start()
+    database = await shared_postgres.create_database()
+    yield Servers(nats, shared_postgres.server.url_of(database), folder)
+    await nats.kill()
+    await shared_postgres.drop_database(database)
+    shutil.rmtree(folder)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,7 +13,7 @@ import pytest_asyncio
 from harness.audit import audit
 from harness.coordination import client_of, coordinators, registered, working
 from harness.eventually import eventually
-from harness.services import RunningPostgres, nats_in
+from harness.services import Servers
 from headway.agents import (
     Agent,
     Attempts,
@@ -153,30 +152,19 @@ async def do_note(ctx: Context, text: str) -> Any:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(
-    shared_postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Client]:
-    folder = tmp_path_factory.mktemp("tools")
-    nats = nats_in(folder / "nats")
-    await nats.start()
-    database = await shared_postgres.create_database()
-    url = shared_postgres.server.url_of(database)
-    try:
-        async with coordinators(nats.url, url), client_of(nats.url) as client:
-            for action in sorted(agent.handlers):
-                policies = {"retry": QUICK, "timeouts": Timeouts(heartbeat=10.0)}
-                saga = Saga(action).step("do", f"clerk.{action}", pivot=True, **policies)
-                await registered(client, saga)
-            async with await connect(nats.url, name="clerk") as connection:
-                connections.append(connection)
-                async with working(nats.url, agent, connection=connection):
-                    yield client
-                connections.clear()
-        await audit(url)
-    finally:
-        await nats.kill()
-        await shared_postgres.drop_database(database)
-        shutil.rmtree(folder)
+async def client(module_servers: Servers) -> AsyncIterator[Client]:
+    nats, url, _ = module_servers
+    async with coordinators(nats.url, url), client_of(nats.url) as client:
+        for action in sorted(agent.handlers):
+            policies = {"retry": QUICK, "timeouts": Timeouts(heartbeat=10.0)}
+            saga = Saga(action).step("do", f"clerk.{action}", pivot=True, **policies)
+            await registered(client, saga)
+        async with await connect(nats.url, name="clerk") as connection:
+            connections.append(connection)
+            async with working(nats.url, agent, connection=connection):
+                yield client
+            connections.clear()
+    await audit(url)
 
 
 async def run(client: Client, saga: str, input: Any, **manifest: Any) -> TaskView:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-import shutil
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import pytest
 import pytest_asyncio
 from harness.coordination import coordinators
 from harness.eventually import eventually
-from harness.services import RunningNats, RunningPostgres, nats_in
+from harness.services import RunningNats, Servers
 from headway.agents import Conflict, Connection, InvalidInput, NotFound, Refused, connect
 from headway.agents import documents as documents_module
 from headway.agents.api import call
@@ -66,21 +65,12 @@ class Place:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def place(
-    shared_postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Place]:
-    folder = tmp_path_factory.mktemp("documents")
-    nats = nats_in(folder / "nats")
-    await nats.start()
-    database = await shared_postgres.create_database()
-    url = shared_postgres.server.url_of(database)
+async def place(module_servers: Servers) -> AsyncIterator[Place]:
+    nats, url, _ = module_servers
     async with coordinators(nats.url, url, 2), await connect(nats.url, name="test") as connection:
         docs = Documents(connection, by="ann@desk")
         await eventually(lambda: docs.collection("ready"), 15, what="a coordinator answers")
         yield Place(nats, url, connection, docs)
-    await nats.kill()
-    await shared_postgres.drop_database(database)
-    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ import pytest_asyncio
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from harness.coordination import client_of, coordinators, registered
 from harness.eventually import eventually
-from harness.services import nats_in
 from headway.agents import gates as g
 from headway.agents.api import Api
 from headway.agents.client import Client
@@ -207,15 +206,11 @@ async def running(nats_url: str, postgres_url: str, count: int) -> AsyncIterator
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def system(shared_postgres, tmp_path_factory):
+async def system(module_servers):
     """Two coordinators, for all tests of this module."""
-    nats = nats_in(tmp_path_factory.mktemp("gates") / "nats")
-    await nats.start()
-    database = await shared_postgres.create_database()
-    async with running(nats.url, shared_postgres.server.url_of(database), 2) as system:
+    nats, url, _ = module_servers
+    async with running(nats.url, url, 2) as system:
         yield system
-    await nats.kill()
-    await shared_postgres.drop_database(database)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -4,7 +4,6 @@ time and other tasks, depends on conditions, grows while it runs, and keeps to i
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from harness.audit import audit
 from harness.coordination import client_of, registered, working
 from harness.eventually import eventually
 from harness.office import Office, desk, sagas
-from harness.services import RunningPostgres, nats_in
+from harness.services import Servers
 from headway.agents import Client, Conflict, InvalidInput, NotFound, connect
 from headway.agents.identity import new_task_id
 from headway.agents.manifest import Manifest
@@ -50,14 +49,8 @@ class World:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(
-    shared_postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    folder = tmp_path_factory.mktemp("people")
-    nats = nats_in(folder / "nats")
-    await nats.start()
-    database = await shared_postgres.create_database()
-    url = shared_postgres.server.url_of(database)
+async def world(module_servers: Servers) -> AsyncIterator[World]:
+    nats, url, folder = module_servers
     urls = {"HEADWAY_NATS_URL": nats.url, "HEADWAY_POSTGRES_URL": url}
     actors = Actors(folder)
     try:
@@ -71,9 +64,6 @@ async def world(
     finally:
         await actors.end()
     await audit(url)
-    await nats.kill()
-    await shared_postgres.drop_database(database)
-    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -23,14 +23,6 @@ Measured = Callable[[str, float, float], None]
 
 
 @pytest.fixture
-async def system(
-    nats_server: RunningNats, postgres_url: str, tmp_path: Path
-) -> AsyncIterator[System]:
-    async with system_at(nats_server, postgres_url, tmp_path) as system:
-        yield system
-
-
-@pytest.fixture
 async def own_system(
     nats_server: RunningNats, postgres_server: RunningPostgres, tmp_path: Path
 ) -> AsyncIterator[System]:

@@ -13,7 +13,7 @@ import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import asyncpg
 from harness.rights import AGENTS, OWNER, PEOPLE
@@ -125,6 +125,14 @@ class RunningPostgres(Running[PostgresServer]):
             await connection.execute(statement)
         finally:
             await connection.close()
+
+
+class Servers(NamedTuple):
+    """What the tests of one module share, and a folder for what they write."""
+
+    nats: RunningNats
+    postgres_url: str
+    folder: Path
 
 
 def nats_in(directory: Path, users: Sequence[User] = (), extra: str = "") -> RunningNats:

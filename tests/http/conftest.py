@@ -5,7 +5,6 @@ The servers, the coordinator, the worker and the tokens are those of all tests o
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from harness.coordination import client_of, coordinators, registered
 from harness.downstream import Downstream
 from harness.eventually import eventually
 from harness.served import CONSOLE_TOKEN, Served
-from harness.services import RunningPostgres, nats_in
+from harness.services import Servers
 from harness.shop import linear
 from harness.system import System
 from headway.coordinator.roles import ROLES
@@ -34,14 +33,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def served(
-    shared_postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Served]:
-    folder = tmp_path_factory.mktemp("http")
-    nats = nats_in(folder / "nats")
-    await nats.start()
-    database = await shared_postgres.create_database()
-    url = shared_postgres.server.url_of(database)
+async def served(module_servers: Servers) -> AsyncIterator[Served]:
+    nats, url, folder = module_servers
     downstream, actors = Downstream(folder / "downstream.sqlite"), Actors(folder)
     face = {"http": "127.0.0.1:0", "console_token": CONSOLE_TOKEN}
     async with (
@@ -57,9 +50,6 @@ async def served(
             yield Served(system, running[0], tokens)
     await actors.end()
     downstream.close()
-    await nats.kill()
-    await shared_postgres.drop_database(database)
-    shutil.rmtree(folder)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -6,7 +6,6 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
@@ -16,9 +15,8 @@ import orjson
 import pytest
 from harness.coordination import registered
 from harness.eventually import eventually
-from harness.services import RunningNats
 from harness.shop import linear
-from harness.system import System, system_at
+from harness.system import System
 from headway.agents.feed_views import FeedRequest
 from headway.agents.subjects import FEED_STREAM, feed_subject
 from headway.coordinator import feed, feed_ring, http_connections
@@ -26,14 +24,6 @@ from headway.coordinator.feed import _news
 from headway.coordinator.feed_ring import FeedEvent, Position, Ring
 from headway.coordinator.token_making import token_making
 from listening import Face, Listener, faces, listening
-
-
-@pytest.fixture
-async def system(
-    nats_server: RunningNats, postgres_url: str, tmp_path: Path
-) -> AsyncIterator[System]:
-    async with system_at(nats_server, postgres_url, tmp_path) as found:
-        yield found
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import base64
 import sys
 import typing
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any, get_args
 
 import httpx
@@ -14,9 +13,8 @@ import orjson
 import pytest
 from harness.coordination import registered, working
 from harness.eventually import eventually
-from harness.services import RunningNats
 from harness.shop import ONCE, QUICK
-from harness.system import System, system_at
+from harness.system import System
 from headway.agents import Agent, Client, Context, Reject, tool
 from headway.agents.manifest import Manifest
 from headway.agents.masks import Mask
@@ -29,14 +27,6 @@ from listening import Face, faces
 from pydantic import BaseModel
 
 CANARY = "kanarienvogel"  # in every payload, and in nothing else
-
-
-@pytest.fixture
-async def system(
-    nats_server: RunningNats, postgres_url: str, tmp_path: Path
-) -> AsyncIterator[System]:
-    async with system_at(nats_server, postgres_url, tmp_path) as found:
-        yield found
 
 
 @pytest.fixture

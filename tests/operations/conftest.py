@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest_asyncio
 from harness.coordination import client_of, coordinators, registered, working
 from harness.eventually import eventually
 from harness.office import Office, sagas
-from harness.services import RunningNats, RunningPostgres, nats_in
+from harness.services import RunningNats, Servers
 from headway.agents import Client, connect
 from headway.agents.views import TaskView
 from headway.coordinator.app import Coordinator
@@ -74,14 +73,8 @@ class World:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(
-    shared_postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    folder = tmp_path_factory.mktemp("operations")
-    nats = nats_in(folder / "nats")
-    await nats.start()
-    database = await shared_postgres.create_database()
-    url = shared_postgres.server.url_of(database)
+async def world(module_servers: Servers) -> AsyncIterator[World]:
+    nats, url, _ = module_servers
     async with (
         coordinators(nats.url, url) as [coordinator],
         client_of(nats.url) as client,
@@ -92,9 +85,6 @@ async def world(
             await registered(client, saga)
         async with working(nats.url, *office.agents, connection=desks):
             yield World(nats, url, client, office, coordinator)
-    await nats.kill()
-    await shared_postgres.drop_database(database)
-    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from harness import findings
 from harness.collector import Collector, collecting
-from harness.services import RunningNats
-from harness.system import System, system_at
 
 
 @pytest.fixture
@@ -19,14 +16,6 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
         for name, value in collector.variables(OTEL_METRIC_EXPORT_INTERVAL="300").items():
             monkeypatch.setenv(name, value)
         yield collector
-
-
-@pytest.fixture
-async def system(
-    nats_server: RunningNats, postgres_url: str, tmp_path: Path
-) -> AsyncIterator[System]:
-    async with system_at(nats_server, postgres_url, tmp_path) as system:
-        yield system
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
