@@ -50,6 +50,10 @@ NOT_SIMULATED = (
         ("tallies_since", "count_by_status", "backlog"),
         "no simulated person looks at the overview",
     )
+    | dict.fromkeys(
+        ("note_fork", "forks_of_task", "journals_of_task"),
+        "no simulated person forks a task, or takes its record away",
+    )
 )
 """Statements that no simulated process runs, each with the reason."""
 

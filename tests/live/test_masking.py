@@ -243,6 +243,7 @@ def holds_anything(annotation: Any) -> bool:
 
 PLAIN = {  # what may be anything, and is no payload
     ("SagaView", "definition"),
+    ("TaskRecord", "definitions"),
     ("Manifest", "acceptance"),
 }
 
