@@ -3,7 +3,7 @@
 //
 // A page may use (most use fresh.js, which does this for them):
 //   follow({ saga, task }, listener, signal)   listener({ kind, task, saga, status, version, at })
-//     for each event until `signal` is aborted; kind "gap": events were missed, so look again
+//     for each event until `signal` is aborted; kind "gap": some may have been missed, so look again
 //   liveness.state        "idle" (nobody follows), "live", "connecting" or "polling"
 //   liveness.addEventListener("change", …)
 //
@@ -50,6 +50,7 @@ export async function follow(filter, listener, signal) {
           failures = 0;
           backoff.reset();
           liveness.become("live");
+          listener({ kind: "gap" }); // hints have no id: those from before it opened do not come
         });
       } catch (error) {
         if (signal.aborted) return;

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any
 
 import pytest
 from harness.asking import Asking
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -65,6 +66,26 @@ async def test_rows_stay_where_they_are_while_somebody_works_with_them(
     await page.keyboard.press(".")
     await expect(row(page, after)).to_be_visible()
     await expect(row(page, before).get_by_role("checkbox")).to_be_checked()
+
+
+async def test_what_happens_before_the_stream_is_open_is_not_missed(
+    page: Page, api: Asking
+) -> None:
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    async def late(route: Route) -> None:
+        held.set()
+        await go_on.wait()
+        await route.continue_()
+
+    before = await api.submit("waiting", {})
+    await page.route("**/api/feed*", late)
+    await page.goto("/tasks")
+    await expect(row(page, before)).to_be_visible()
+    await held.wait()
+    after = await api.submit("waiting", {})
+    go_on.set()
+    await expect(row(page, after)).to_be_visible()
 
 
 async def test_filters_are_in_the_address_and_come_back_with_it(
