@@ -61,6 +61,8 @@ class Answers:
         current = (state.phase, state.attempt) == (command.phase, command.attempt)
         if command.epoch < latest:
             return  # a later publication is in the stream, or waits to be admitted
+        if state.stop_by:
+            return  # nobody is to begin it; who has it answers, or is given up by then
         if state.outstanding and current and attempt not in self._said:
             self._world.fail(f"the command of {attempt} was acked though nobody has answered it")
 
