@@ -107,11 +107,11 @@ async def _settled(stage: Stage, fault: Fault) -> list[Finding]:
     """Wait until nothing is open, and then until the streams have nothing left to deliver."""
 
     async def nothing_open() -> bool:
-        rows = await stage.fetch(OPEN)
         known = await stage.fetch(
             "SELECT count(*) FROM headway.tasks WHERE id = ANY($1)", [*stage.accepted]
         )
         assert known[0][0] == len(stage.accepted), f"{len(stage.accepted) - known[0][0]} unknown"
+        rows = await stage.fetch(OPEN)  # now that all are there
         return rows[0][0] == 0
 
     async with await connect(stage.nats.url, name="onlooker") as onlooker:
