@@ -307,9 +307,10 @@ async def a_deleted_consumer_ends_its_pulls_and_its_heir_gets_all_again(site: Si
     puller.ask(5)
 
     async def waits() -> bool:
-        return bool((await bench.info())["num_waiting"])
+        info = await bench.info()
+        return bool(info["num_waiting"]) and info["ack_floor"]["stream_seq"] == 1
 
-    await soon(waits, "the pull")
+    await soon(waits, "the ack and the pull")
     await bench.js(f"CONSUMER.DELETE.{STREAM}.{CONSUMER}")
     await puller.told("409")
     await bench.consumer()

@@ -189,10 +189,11 @@ class Agent:
         await eventually(is_it, what=f"the task is {status}")
 
     async def audit(self) -> list[tuple[str, str, str, str]]:
-        """Kind, who, what and reason of all that happened at gates."""
+        """Kind, who, what and reason of all that happened at gates, in the order in which it was
+        written: the clocks of two coordinators may differ by a millisecond."""
         rows = await self.system.fetch(
             "SELECT kind, who, what, reason FROM headway.audit"
-            " WHERE task_id = $1 AND kind LIKE 'gate-%' ORDER BY at, id",
+            " WHERE task_id = $1 AND kind LIKE 'gate-%' ORDER BY id",
             self.task,
         )
         return [tuple(row) for row in rows]

@@ -103,7 +103,8 @@ def errors(shell: Shell, connections: dict[str, str], token: str) -> Iterator[En
         asked.append(at_once.submit(shell.run, "submit", "none", "{}"))
         asked.append(at_once.submit(shell.run, "tokens", "list", *database))
         yield from (each.result() for each in asked)
-    nats = next(each for each in psutil.process_iter() if is_child(each, connections, "nats"))
+    children = psutil.Process(int(connections["pid"])).children()
+    nats = next(each for each in children if "nats" in each.name())
     nats.send_signal(signal.SIGKILL)
     yield shell.run("list")
 
@@ -138,10 +139,6 @@ def logs(folder: Path) -> list[Path]:
     found = [*folder.glob("*.log"), *(folder / ".headway").rglob("*.log*")]
     assert len(found) >= 4
     return found
-
-
-def is_child(process: psutil.Process, connections: dict[str, str], name: str) -> bool:
-    return process.ppid() == int(connections["pid"]) and name in process.name()
 
 
 def is_ours(text: str) -> bool:
