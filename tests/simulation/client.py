@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import nats.errors
 from headway.agents.connection import RECONNECT_WAIT_S, Connection
@@ -74,6 +75,7 @@ class SimulatedClient:
     """What `Link`, `Wire` and `nats.micro` use of nats-py's client."""
 
     connected_server_version = "2.15.1"
+    connected_url = urlsplit("nats://broker:4222")
     servers = ()
 
     def __init__(
