@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from harness.asking import Asking
@@ -66,6 +67,20 @@ async def test_rows_stay_where_they_are_while_somebody_works_with_them(
     await page.keyboard.press(".")
     await expect(row(page, after)).to_be_visible()
     await expect(row(page, before).get_by_role("checkbox")).to_be_checked()
+
+
+async def test_what_comes_below_a_task_with_an_id_of_its_own_is_newer_too(
+    page: Page, api: Asking
+) -> None:
+    own = await api.submit("waiting", {}, task=f"ffffffff{str(uuid4())[8:]}")
+    before = await api.submit("waiting", {})
+    await page.goto("/tasks")
+    await row(page, before).get_by_role("checkbox").check()
+    after = await api.submit("waiting", {})
+    await expect(page.get_by_role("button", name="1 newer")).to_be_visible()
+    await page.keyboard.press(".")
+    await expect(row(page, after)).to_be_visible()
+    await expect(row(page, own)).to_be_visible()
 
 
 async def test_what_happens_before_the_stream_is_open_is_not_missed(

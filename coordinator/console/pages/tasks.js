@@ -126,8 +126,10 @@ class Tasks {
     }
     const latest = new Map(tasks.map((row) => [row.task, row]));
     const known = new Set(this.#shown.map((row) => row.task));
-    const newer = tasks.findIndex((row) => known.has(row.task));
-    this.#newest = newer === 0 ? null : { tasks, cursor, number: newer < 0 ? `${PAGE}+` : newer };
+    const last = tasks.findLastIndex((row) => known.has(row.task));
+    const unseen = tasks.slice(0, Math.max(last, 0)).filter((row) => !known.has(row.task)).length;
+    const number = last < 0 ? `${PAGE}+` : unseen; // ids that are chosen by people sort anywhere
+    this.#newest = number === 0 ? null : { tasks, cursor, number };
     this.#draw(this.#shown.map((row) => latest.get(row.task) ?? row), this.#cursor);
   }
 
