@@ -101,8 +101,10 @@ async def test_versions_are_rolled_forward_under_load_and_agents_back(
         enough.set()
         await load
         ends = {task: (await client.result(task, timeout=IN_TIME_S)).status for task in orders}
+        differing = shop.effects() - expected(orders) or expected(orders) - shop.effects()
+        told = [(each, await client.history(UUID(each[0]))) for each in differing]
     assert ends == {task: "compensated" if fails else "succeeded" for task, fails in orders.items()}
-    assert shop.effects() == expected(orders)
+    assert shop.effects() == expected(orders), told
     assert sum((await audit(postgres_url)).values()) == len(orders)
     assert len(orders) >= 50
 
