@@ -424,6 +424,7 @@ async def test_however_many_keys_are_full_none_that_has_room_waits_behind_them(s
         await system.all_settled(48)
 
 
+@pytest.mark.timed
 async def test_however_many_slow_keys_are_used_up_none_that_has_room_waits_behind_them(
     system, monkeypatch
 ):
