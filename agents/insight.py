@@ -1,4 +1,5 @@
-"""Looking closer at what coordinators know: a task in time, one of its steps, the whole system."""
+"""Looking closer at what coordinators know: a task in time, one of its steps, the whole system,
+and who asks."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from headway.agents.api import Api
 from headway.agents.overview_views import OverviewRequest, OverviewView
 from headway.agents.step_views import StepDetail, StepLook
 from headway.agents.timeline_views import Phase, TimelineRequest, TimelineView
+from headway.agents.whoami_views import Whoami
 
 
 class Insight(Api):
@@ -25,3 +27,7 @@ class Insight(Api):
     async def overview(self) -> OverviewView:
         """How the whole system does: over the last hour, and now."""
         return await self.ask("overview", OverviewRequest(), OverviewView)
+
+    async def whoami(self) -> Whoami:
+        """Whom coordinators take this client for, and what it may ask for."""
+        return await self.ask("whoami", b"{}", Whoami)

@@ -29,6 +29,7 @@ from headway.cli import (
     tokens,
     top,
     webhooks,
+    whoami,
 )
 from headway.cli.failures import EXPECTED, MEANINGS, exit_code
 from headway.cli.terminal import Terminal, command, shared_flags
@@ -78,7 +79,7 @@ def build() -> typer.Typer:
             replay,
             top,
         ),
-        *(documents, sagas, agents, limits, tokens, webhooks, doctor, drill, conform),
+        *(documents, sagas, agents, limits, tokens, whoami, webhooks, doctor, drill, conform),
     ):
         group.add_to(app)
     command(app, PANEL, flags=("json",))(version)

@@ -43,6 +43,7 @@ _SUBMISSION: Json = {
 
 SUMMARIES: Mapping[str, str] = {
     "health": "How this coordinator and its servers are",
+    "whoami": "Who asks, with which role, and what that one may ask for",
     "overview": "How the whole system is, now and over the last hour",
     "submit": "Hand in a task",
     "submit.many": "Hand in up to 256 tasks, each accepted or refused by itself",
@@ -95,6 +96,10 @@ SUMMARIES: Mapping[str, str] = {
 }
 
 EXAMPLES: Mapping[str, Example] = {
+    "whoami": Example(
+        {},
+        {"name": "ann", "role": "submit", "operations": ["cancel", "get", "list", "submit"]},
+    ),
     "submit": Example(_SUBMISSION, _RECEIPT),
     "submit.many": Example(
         {"tasks": [_SUBMISSION]}, {"outcomes": [{"receipt": _RECEIPT, "problem": None}]}
@@ -223,4 +228,4 @@ EXAMPLES: Mapping[str, Example] = {
     "document.history": Example(_OF_DOCUMENT),
     "document.changes": Example({"collection": "orders", "after": 0}),
 }
-"""By operation; none of those that take nothing."""
+"""By operation; of those that take nothing, where the answer tells more than its schema."""

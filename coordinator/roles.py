@@ -42,6 +42,7 @@ FEED = Need(VIEW, "task")  # on HTTP only: on NATS it is a subject
 
 NEEDS: Mapping[str, Need] = {
     "health": Need(""),
+    "whoami": Need(VIEW),
     "overview": Need(VIEW, "never"),
     "submit": Need(SUBMIT),
     "submit.many": Need(SUBMIT),

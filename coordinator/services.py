@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from headway.agents.connection import Connection
+from headway.coordinator import whoami
 from headway.coordinator.admission import Admission
 from headway.coordinator.asking import Ask
 from headway.coordinator.audits import Audits
@@ -101,6 +102,7 @@ def services(parts: Parts) -> Offer:
         **parts.admission.operations(),
         **parts.overview.operations(),
         **parts.wellbeing.operations(),
+        **whoami.operations(),
     }
     agents = {
         **tasks.agent_operations(),

@@ -22,6 +22,7 @@ from headway.agents.export_views import TaskRecord
 from headway.agents.replay_views import ReplayReport
 from headway.agents.top_views import TopView
 from headway.agents.webhook_views import WebhookList, WebhookMade, WebhookRef
+from headway.agents.whoami_views import Whoami
 from headway.cli.findings import Report as DoctorReport
 from headway.conform.report import Report as ConformReport
 from headway.drills.report import FaultList
@@ -135,6 +136,7 @@ FORMATS: dict[str, tuple[Format, ...]] = {
             }
         ),
     ),
+    "whoami": (one(Whoami),),
     "webhooks create": (one(WebhookMade),),
     "webhooks list": (one(WebhookList),),
     "webhooks remove": (one(WebhookRef),),

@@ -69,6 +69,27 @@ async def test_every_answer_is_the_one_that_nats_gives(
         assert str(on_http.status_code) == code
 
 
+async def test_each_caller_is_told_who_it_is_and_what_it_may_ask_for(
+    served: Served, anybody: httpx.AsyncClient
+) -> None:
+    wire = served.system.client.connection.wire
+    told: dict[str, set[str]] = {}
+    for role in ROLES:
+        answer = await anybody.get("/api/whoami", headers=served.shown(role))
+        shown = {"Headway-Token": served.tokens[role]}
+        assert (await wire.ask("hw.api.whoami", b"{}", 5, shown)).data == answer.content
+        assert (answer.json()["name"], answer.json()["role"]) == (f"a-{role}", role)
+        told[role] = set(answer.json()["operations"])
+    assert told["operate"] == set(NEEDS) == set(served.coordinator._offer.people)
+    assert told["view"] == {name for name in NEEDS if method_of(name) == "GET"}
+    assert told["submit"] - told["view"] == {"cancel", "gate.redeem", "submit", "submit.many"}
+    assert {"overview", "dead.list", "document.get"} <= told["view"] - told["submit"]
+    assert (await anybody.get("/api/whoami")).status_code == 401
+    console = {"Authorization": f"Bearer {CONSOLE_TOKEN}"}
+    assert (await anybody.get("/api/whoami", headers=console)).json()["name"] == "console"
+    assert (await served.system.client.whoami()).may("retry")
+
+
 async def test_lists_are_paged_by_a_cursor(operator: httpx.AsyncClient) -> None:
     mark = f"m-{new_task_id()}"
     tasks = [

@@ -43,6 +43,10 @@ async def test_tokens_are_made_shown_once_used_listed_and_revoked(
     assert submitted.code == 0, submitted.err
     status = await asyncio.to_thread(shown.run_here, "status", submitted.json["task"])
     assert "owner: ada" in status.out
+    who = await asyncio.to_thread(shown.run_here, "whoami")
+    assert who.out.startswith("ada, role submit\nmay ask for: agents, audit, cancel, ")
+    assert " submit, submit.many" in who.out
+    assert "retry" not in who.out.split(", ")
     listed = await keep("list", "--json")
     assert token.split("_")[2] not in listed.out
     assert [(line["name"], line["role"]) for line in listed.lines] == [("ada", "submit")]
