@@ -7,6 +7,7 @@ import { panel, whenChanged } from "./controls.js";
 import { fill, h } from "./dom.js";
 import { age, count, when } from "./format.js";
 import { icon } from "./icons.js";
+import { may } from "./me.js";
 import { table } from "./table.js";
 
 const BREAKERS = {
@@ -30,7 +31,7 @@ export function agentPanel(name, ask) {
     fill(state, h("span", { class: `status status-${outline}` }, icon(outline), words));
     fill(told, breaker.state !== "closed" && breakerNote(breaker));
     const what = paused ? "resume" : "pause";
-    fill(button, h("button", { class: "button button-small", type: "button", onclick: () => ask(what, name) },
+    fill(button, may(`agents.${what}`) && h("button", { class: "button button-small", type: "button", onclick: () => ask(what, name) },
       icon(paused ? "resume" : "parked"), paused ? "Resume" : "Pause", h("span", { class: "hidden" }, ` ${name}`)));
   });
   const showNumbers = whenChanged(([agent, limit]) => fill(numbers, numbersOf(agent, limit)));

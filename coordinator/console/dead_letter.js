@@ -10,6 +10,7 @@ import { fill, h } from "./dom.js";
 import { when } from "./format.js";
 import { icon } from "./icons.js";
 import { jsonView, sizeText } from "./json_view.js";
+import { lookOnly, may } from "./me.js";
 import { fateMark, KINDS, LETTER_ACTS } from "./letter_words.js";
 import { problemView, skeleton } from "./states.js";
 import { taskLink } from "./task_head.js";
@@ -48,7 +49,8 @@ function letterView(letter, press) {
     Object.keys(letter.headers).length > 0 && h("div", {}, h("h3", {}, "Headers"),
       facts(Object.entries(letter.headers).map(([name, value]) => [name, h("code", {}, value)]))),
     h("div", {}, h("h3", {}, letter.whole ? "Message" : "Message (its beginning)"), original(letter)),
-    acts.length > 0 && h("footer", { class: "dialog-foot" }, acts.map((what) => h("button", {
+    acts.length > 0 && lookOnly(...acts.map((what) => `dead.${what}`)),
+    acts.length > 0 && h("footer", { class: "dialog-foot" }, acts.filter((what) => may(`dead.${what}`)).map((what) => h("button", {
       class: `button ${LETTER_ACTS[what].danger ? "button-danger" : "button-main"}`, type: "button", onclick: () => press(what),
     }, icon(LETTER_ACTS[what].icon), LETTER_ACTS[what].label))),
   ];

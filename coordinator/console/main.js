@@ -5,6 +5,7 @@ import { read } from "./api.js";
 import * as auth from "./auth.js";
 import { tick } from "./format.js";
 import { Keys } from "./keys.js";
+import { known, may, onKnown, person } from "./me.js";
 import { Router } from "./router.js";
 import { PLACES, ROUTES } from "./routes.js";
 import { Shell } from "./shell.js";
@@ -19,17 +20,25 @@ auth.adopt();
 applyTheme();
 const keys = new Keys();
 const shell = new Shell(keys);
-const router = new Router(shell.main, ROUTES, extend);
+const router = new Router(shell.main, ROUTES.map(([pattern, load]) => [pattern, () => loaded(load)]), extend);
 
 keys.add("Everywhere", {
   "?": ["Show these shortcuts", () => keys.help()],
   ...Object.fromEntries(PLACES.map(([path, name, , key]) => [`g ${key}`, [name, () => router.go(path)]])),
 });
+onKnown(() => shell.knows(person(), may));
 auth.onChange(() => (auth.token() ? router.show() : askForToken(null)));
 tick();
 router.start({ shown: Boolean(auth.token()) });
 if (!auth.token()) askForToken(null);
 keepCounting();
+
+/** A page's module, once it is known what it may offer. Who may not see the overview begins elsewhere. */
+async function loaded(load) {
+  const [module] = await Promise.all([load(), known()]);
+  if (location.pathname !== "/" || may("overview")) return module;
+  return { page: async (context) => context.go("/tasks", { replace: true }) };
+}
 
 function extend(context) {
   shell.arrived(location.pathname);
@@ -62,6 +71,8 @@ function askForToken(problem) {
 function keepCounting() {
   const look = async () => {
     if (document.hidden || !auth.token()) return;
+    await known();
+    if (!may("overview")) return;
     const { parked } = await read("overview").catch(() => ({}));
     if (parked !== undefined) shell.badge("/parked", parked, "wait for a person");
   };

@@ -6,7 +6,7 @@
 //   query     URLSearchParams of the address
 //   signal    aborted when the page is left: give it to requests, listeners, timers
 //   title(t)  the window's title, told to screen readers
-//   go(path)  to another page
+//   go(path, { replace })   to another page
 //   amend({ name: value | [values] | null }, { replace, state })   another query, kept in the history
 //   onQuery   if the page sets it, a query that changed is told to it; else the page is built anew
 //   signIn()  asks for a token;  keys({…}) shortcuts, see keys.js
@@ -76,7 +76,7 @@ export class Router {
       query: new URLSearchParams(location.search),
       onQuery: null,
       focus,
-      go: (path) => router.go(path),
+      go: (path, options) => router.go(path, options),
       amend(changes, options) {
         router.go(location.pathname + amended(location.search, changes), options);
       },

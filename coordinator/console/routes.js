@@ -12,12 +12,12 @@ export const ROUTES = [
   ["/.*", () => import("./pages/lost.js")],
 ];
 
-/** Path, name, drawing, second key of its shortcut (after g). */
+/** Path, name, drawing, second key of its shortcut (after g), the operation that it cannot be without. */
 export const PLACES = [
-  ["/", "Overview", "overview", "o"],
-  ["/tasks", "Tasks", "tasks", "t"],
-  ["/parked", "Parked", "parked", "p"],
-  ["/agents", "Agents", "agents", "a"],
-  ["/sagas", "Sagas", "sagas", "s"],
-  ["/dead", "Dead letters", "dead", "d"],
+  ["/", "Overview", "overview", "o", "overview"],
+  ["/tasks", "Tasks", "tasks", "t", "list"],
+  ["/parked", "Parked", "parked", "p", "parked"],
+  ["/agents", "Agents", "agents", "a", "agents"],
+  ["/sagas", "Sagas", "sagas", "s", "saga.list"],
+  ["/dead", "Dead letters", "dead", "d", "dead.list"],
 ];

@@ -34,11 +34,12 @@ export class Shell {
       class: "button-quiet needs-token", type: "button", "aria-label": "Sign out", title: "Sign out",
       onclick: () => auth.forget(),
     }, icon("out"));
+    this.who = h("p", { class: "who needs-token", "aria-label": "Signed in as", role: "group", hidden: true });
     this.tools = h("div", { class: "tools" }, livenessMark(), themeButton(), help, out);
     document.body.append(
       h("a", { class: "skip", href: "#main", onclick: (event) => this.#skip(event) }, "Skip to content"),
       h("header", { class: "bar" },
-        h("a", { class: "brand", href: "/" }, brandMark(), "Headway"), this.menu, this.nav, this.tools),
+        h("a", { class: "brand", href: "/" }, brandMark(), "Headway"), this.menu, this.nav, this.who, this.tools),
       this.main,
       connectionNote(),
       ...announcer());
@@ -58,6 +59,14 @@ export class Shell {
   /** Whether there is a token; without one there is nothing to sign out of, and nothing is live. */
   signedIn(yes) {
     document.body.classList.toggle("signed-out", !yes);
+  }
+
+  /** Who the token is taken for, and which places that one may see. */
+  knows(person, may) {
+    fill(this.who, person && [
+      h("b", { title: person.name }, person.name), h("span", { class: "tag" }, person.role || "no role")]);
+    this.who.hidden = person === null;
+    for (const [path, , , , operation] of PLACES) this.#links.get(path).parentElement.hidden = !may(operation);
   }
 
   /** A number beside a place; 0 hides it. */

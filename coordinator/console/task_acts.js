@@ -2,7 +2,7 @@
 //
 //   const acts = taskActs({ context, look, done });
 //     look() -> { task, timeline, definition } as they are now; done(): something was changed
-//   acts.buttons                   an element with the acts that are open; acts.update(task)
+//   acts.buttons                   the acts that are open, and that the token may do; acts.update(task)
 //   acts.ofStep(step)              buttons for one step
 //   await acts.ask("retry", { step: "charge" })   as its button does
 
@@ -11,6 +11,7 @@ import { whenChanged } from "./controls.js";
 import { fill, h } from "./dom.js";
 import { icon } from "./icons.js";
 import { askAct } from "./act_dialog.js";
+import { lookOnly, may } from "./me.js";
 import { STUCK } from "./status.js";
 
 const ENDED = new Set(["succeeded", "compensated"]);
@@ -19,7 +20,8 @@ const UNSETTLED = new Set(["failed", "unknown", "failed_to_compensate"]);
 export function taskActs({ context, look, done }) {
   const buttons = h("div", { class: "button-row" });
   const ask = async (act, about = {}) => (await askAct(act, { ...look(), ...about }, context)) && done();
-  const show = whenChanged((acts) => fill(buttons, acts.map((act) => actButton(act, () => ask(act)))));
+  const show = whenChanged((acts) => fill(buttons,
+    acts.filter(may).map((act) => actButton(act, () => ask(act))), acts.length > 0 && lookOnly(...acts)));
   return {
     ask,
     buttons,
@@ -47,7 +49,7 @@ function actsOfStep(step, task) {
     fork: true,
     signal: step.kind === "wait" && step.status === "scheduled",
   };
-  return Object.keys(ACTS).filter((act) => fits[act] && open.has(act));
+  return Object.keys(ACTS).filter((act) => fits[act] && open.has(act) && may(act));
 }
 
 function actButton(act, press, size = "") {

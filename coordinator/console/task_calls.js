@@ -12,7 +12,7 @@ import { age } from "./format.js";
 import { icon } from "./icons.js";
 import { jsonView } from "./json_view.js";
 import { STUCK } from "./status.js";
-import { actOn } from "./waiting_acts.js";
+import { actOn, openActsOn } from "./waiting_acts.js";
 
 const CALLS = new Set(["gate", "unsettled"]);
 const QUEUE_PAGE = 500; // of the saga's newest tasks that wait
@@ -52,7 +52,7 @@ function callView(call, press) {
   return h("div", { class: "panel-body stack call" },
     h("p", {}, h("code", {}, call.tool), ` in ${call.step}: ${call.reason}, since `, age(call.since)),
     call.details !== null && jsonView(call.details, { label: `Arguments of ${call.tool}` }),
-    h("div", { class: "button-row" }, call.actions.filter((word) => word !== "cancel").map((word) => h("button", {
+    h("div", { class: "button-row" }, openActsOn(call).filter((word) => word !== "cancel").map((word) => h("button", {
       class: `button ${ACTS[word].danger ? "button-danger" : ""}`, type: "button", onclick: () => press(word),
     }, icon(ACTS[word].icon), `${ACTS[word].label} the call`))));
 }

@@ -1,12 +1,18 @@
 // Acting on what waits for a person: the acts that the coordinator says are open, each with a note.
 //
 //   await actOn("approve", waiting, context) -> whether it was done; `waiting` as `parked` gives it
+//   openActsOn(waiting)   those that the token may do, too
 
 import { askAct } from "./act_dialog.js";
 import { ask, carryOut } from "./acts.js";
 import { announce } from "./announce.js";
 import { ApiError, read } from "./api.js";
 import { h } from "./dom.js";
+import { may } from "./me.js";
+
+export function openActsOn(waiting) {
+  return waiting.actions.filter((word) => may(word === "settle" && waiting.kind === "unsettled" ? "journal.settle" : word));
+}
 
 export async function actOn(word, waiting, context) {
   if (waiting.kind === "gate") return decide(word, waiting);

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 import pytest_asyncio
@@ -32,12 +32,21 @@ class Site:
     url: str
     token: str
     shell: Shell
+    tokens: dict[str, str] = field(default_factory=dict)
 
     def submit(self, saga: str, given: object, *options: str) -> str:
         """Hand in a task; answers its id."""
         submitted = self.shell.run("submit", saga, json.dumps(given), *options)
         assert submitted.code == 0, submitted.err
         return submitted.out.strip()
+
+    def token_of(self, role: str) -> str:
+        """A token of that role, whose name is the role's."""
+        if role not in self.tokens:
+            made = self.shell.run("tokens", "create", role, "--role", role, "--json")
+            assert made.code == 0, made.err
+            self.tokens[role] = made.json["token"]
+        return self.tokens[role]
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import { act, ApiError, read } from "../api.js";
 import { confirm } from "../dialog.js";
 import { h } from "../dom.js";
 import { fresh } from "../fresh.js";
+import { lookOnly } from "../me.js";
 import { emptyView, skeleton } from "../states.js";
 
 const EVERY_MS = 2_000;
@@ -24,7 +25,8 @@ const WORDS = {
 export async function page(context) {
   context.title("Agents");
   const list = h("div", { class: "cards" }, skeleton(6));
-  context.view.append(h("header", { class: "page-head" }, h("h1", {}, "Agents")), list);
+  context.view.append(h("header", { class: "page-head" }, h("h1", {}, "Agents"),
+    lookOnly("agents.pause", "agents.resume") ?? ""), list);
   const panels = new Map();
 
   const ask = async (what, agent) => {

@@ -6,8 +6,9 @@ import { fill, h } from "../dom.js";
 import { age, idText } from "../format.js";
 import { fresh } from "../fresh.js";
 import { icon } from "../icons.js";
+import { lookOnly } from "../me.js";
 import { emptyView, skeleton } from "../states.js";
-import { actOn } from "../waiting_acts.js";
+import { actOn, openActsOn } from "../waiting_acts.js";
 
 const PAGE = 50;
 const KINDS = {
@@ -42,7 +43,7 @@ class Parked {
     context.view.append(
       h("header", { class: "page-head" }, h("h1", {}, "Parked"),
         h("label", { class: "inline-field" }, h("span", {}, "Saga"), this.saga)),
-      this.content);
+      lookOnly("approve", "retry", "settle", "resume", "cancel") ?? "", this.content);
     context.keys({
       j: ["Next in the queue", () => this.#step(1)],
       k: ["Previous in the queue", () => this.#step(-1)],
@@ -100,7 +101,7 @@ class Parked {
         h("p", { class: "queue-id muted" }, idText(waiting.task), waiting.tool && h("span", { class: "tag" }, `tool ${waiting.tool}`)),
         waiting.details !== null && details(waiting)),
       h("div", { class: "button-row queue-acts", role: "group", "aria-label": `Acts on ${title}` },
-        waiting.actions.map((word) => this.#button(word, waiting))));
+        openActsOn(waiting).map((word) => this.#button(word, waiting))));
   }
 
   #button(word, waiting) {

@@ -7,6 +7,7 @@ import { fill, h } from "../dom.js";
 import { count, duration, elapsed, idText, when } from "../format.js";
 import { fresh } from "../fresh.js";
 import { icon } from "../icons.js";
+import { lookOnly, may } from "../me.js";
 import { emptyView } from "../states.js";
 import { OPEN, statusMark } from "../status.js";
 import { rowKeys, Selection, table } from "../table.js";
@@ -47,7 +48,8 @@ class Tasks {
     this.filter = filterOf(context.query);
     this.selection = new Selection();
     this.list = table({
-      caption: "Tasks, newest first", columns: COLUMNS, keyOf: (row) => row.task, selection: this.selection,
+      caption: "Tasks, newest first", columns: COLUMNS, keyOf: (row) => row.task,
+      selection: may("batch") ? this.selection : null,
     });
     this.form = filterForm(this.filter, (filter) => context.amend(queryOf(filter)));
     this.batch = batchBar({
@@ -58,7 +60,8 @@ class Tasks {
     this.pager = h("nav", { class: "pager", "aria-label": "Pages of the list" });
     this.empty = h("div", {});
     this.panel = h("section", { class: "panel", "aria-label": "Tasks" },
-      h("div", { class: "panel-head list-head" }, this.batch.element, this.newer),
+      h("div", { class: "panel-head list-head" },
+        may("batch") ? this.batch.element : lookOnly("cancel", "batch") ?? h("p", { class: "muted" }, "Your own tasks"), this.newer),
       this.list.element, this.empty, this.pager);
     this.content = h("div", {}, this.panel);
   }
