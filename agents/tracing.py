@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
 from uuid import UUID
 
@@ -18,6 +18,8 @@ from headway.agents import telemetry as t
 from opentelemetry import context, trace
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
+
+_INVALID = bytes(8)  # no span may have this id
 
 
 class Remote(NamedTuple):
@@ -30,22 +32,38 @@ class Remote(NamedTuple):
 
 def root_span(task: UUID) -> bytes:
     """The span of a task: the random half of its id."""
-    return task.bytes[8:]
+    return root_of(task.bytes)
+
+
+def root_of(trace_id: bytes) -> bytes:
+    """The span that a trace of ours begins with."""
+    return trace_id[8:]
 
 
 def attempt_span(task: UUID, step: str, phase: str, attempt: int) -> bytes:
     """The span of an attempt, whoever carries it out and however often it is taken over."""
-    return _digest(task, f"{phase}/{attempt}/{step}")
+    return derived(task.bytes, attempt_name(step, phase, attempt))
+
+
+def attempt_name(step: str, phase: str, attempt: int) -> bytes:
+    """What tells an attempt's span from others of its task."""
+    return f"{phase}/{attempt}/{step}".encode()
 
 
 def invocation_span(invocation: UUID) -> bytes:
     """The span of one call of a tool, however often it is run."""
-    return _digest(invocation, "invocation")
+    return derived(invocation.bytes, b"invocation")
 
 
 def other_span(task: UUID, what: str) -> bytes:
     """The span of something else that happened to a task once."""
-    return _digest(task, f"other/{what}")
+    return derived(task.bytes, f"other/{what}".encode())
+
+
+def derived(of: bytes, what: bytes) -> bytes:
+    """A span's id from what it is of."""
+    found = hashlib.sha256(of + what).digest()[:8]
+    return found if found != _INVALID else b"\1" * 8
 
 
 def traceparent(trace_id: UUID, span_id: bytes, *, sampled: bool = True) -> str:
@@ -72,24 +90,47 @@ def current() -> str:
     return f"00-{span.trace_id:032x}-{span.span_id:016x}-{int(span.trace_flags) & 1:02x}"
 
 
-@contextmanager
-def within(parent: str) -> Iterator[None]:
+def within(parent: str) -> AbstractContextManager[None]:
     """What our caller begins is part of the span that the traceparent names. Costs next to nothing
     unless this process has an OpenTelemetry SDK."""
-    found = remote(parent) if is_configured() else None
-    if found is None:
-        yield
-        return
-    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if found.sampled else 0)
-    span = trace.SpanContext(
-        int.from_bytes(found.trace_id), int.from_bytes(found.span_id), True, flags
-    )
-    around = trace.set_span_in_context(trace.NonRecordingSpan(span))
-    token = context.attach(around)
-    try:
-        yield
-    finally:
-        context.detach(token)
+    return _Within(parent) if parent and is_configured() else _NOWHERE
+
+
+_NOWHERE: AbstractContextManager[None] = nullcontext()
+
+
+class _Within:
+    __slots__ = ("_parent", "_token")
+
+    def __init__(self, parent: str) -> None:
+        self._parent = parent
+
+    def __enter__(self) -> None:
+        self._token = context.attach(trace.set_span_in_context(_Named(self._parent)))
+
+    def __exit__(self, *_: object) -> None:
+        context.detach(self._token)
+
+
+class _Named(trace.NonRecordingSpan):
+    """The span that a traceparent names, which is read once somebody asks: most handlers trace
+    nothing."""
+
+    def __init__(self, parent: str) -> None:
+        super().__init__(trace.INVALID_SPAN_CONTEXT)
+        self._unread = parent
+
+    def get_span_context(self) -> trace.SpanContext:
+        found = remote(self._unread) if self._unread else None
+        self._unread = ""
+        if found is not None:
+            self._context = trace.SpanContext(
+                int.from_bytes(found.trace_id),
+                int.from_bytes(found.span_id),
+                is_remote=True,
+                trace_flags=trace.TraceFlags(int(found.sampled)),
+            )
+        return self._context
 
 
 @contextmanager
@@ -113,8 +154,3 @@ def is_wanted(signal: str, environ: Mapping[str, str]) -> bool:
 def is_configured() -> bool:
     """Whether somebody set up tracing in this process."""
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
-
-
-def _digest(of: UUID, what: str) -> bytes:
-    found = hashlib.sha256(of.bytes + what.encode()).digest()[:8]
-    return found if any(found) else b"\1" * 8

@@ -1,9 +1,12 @@
-"""What telemetry costs: the CPU time of a task, over all processes, with it and without.
+"""What telemetry costs: CPU time of a task, over all processes, and tasks a second, with it and
+without.
 
-Systems with and without telemetry run in turn, so that a slow hour hits both; each sends to a
-collector in a process of its own, which is not counted.
+A system with telemetry and one without stand side by side and get the same bursts in turn, so that
+whatever else the machine does hits both; what is told is the ratio of each pair, as its median and
+quartiles. The system with telemetry sends to a collector in a process of its own, which is not
+counted. CPU time is counted until what is owed has been sent.
 
-    .venv/bin/python bench/telemetry.py --tasks 5000 --rounds 3
+    .venv/bin/python bench/telemetry.py --tasks 3000 --rounds 10 --only "metrics and all traces"
 """
 
 from __future__ import annotations
@@ -14,12 +17,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 
-from saga3 import run
+from headway.agents import Client
+from headway.coordinator.embedded import Embedded
+from saga3 import WARM_UP_TASKS, Ended, Watch, agents, burst, many, saga
 
 SINK = """
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,8 +43,9 @@ print(server.server_address[1], flush=True)
 server.serve_forever()
 """
 
+OFF = {"OTEL_SDK_DISABLED": "true"}
 VARIANTS: dict[str, dict[str, str]] = {
-    "off": {"OTEL_SDK_DISABLED": "true"},
+    "off": OFF,  # against itself: what the measurement is worth
     "metrics": {"OTEL_TRACES_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"},
     "metrics and a tenth of the traces": {
         "OTEL_LOGS_EXPORTER": "none",
@@ -47,6 +55,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     "metrics and all traces": {"OTEL_LOGS_EXPORTER": "none"},
     "metrics, all traces and records": {},
 }
+LINGER_S = 2.5  # after the last task has ended: spans are sent by then
 
 
 @contextmanager
@@ -60,40 +69,111 @@ def collector() -> Iterator[str]:
         process.wait()
 
 
-def measure(variant: dict[str, str], url: str, tasks: int) -> tuple[int, int]:
-    """CPU time of a task (µs, all processes) and tasks a second, of one system."""
-    given = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, **variant}
+@contextmanager
+def environment(given: dict[str, str]) -> Iterator[None]:
     os.environ.update(given)
     try:
-        report = asyncio.run(run(tasks, 1))
+        yield
     finally:
         for name in given:
             del os.environ[name]
-    [burst] = report.published
-    return sum(burst.cpu_us_per_task.values()), burst.tasks_per_s
+
+
+Measured = tuple[dict[str, int], int]
+"""CPU time of a task (µs) by process, and tasks a second."""
+
+
+@dataclass(slots=True)
+class System:
+    client: Client
+    watch: Watch
+    ended: Ended
+
+    async def burst(self, tasks: int) -> Measured:
+        orders = [{"order": number} for number in range(tasks)]
+        found = await burst(
+            *(self.watch, tasks, self.ended, lambda: many(self.client, "saga3", orders)),
+            linger_s=LINGER_S,
+        )
+        return found.cpu_us_per_task, found.tasks_per_s
+
+
+@asynccontextmanager
+async def system(variant: dict[str, str], url: str) -> AsyncIterator[System]:
+    """A system of its own, warm."""
+    async with AsyncExitStack() as opened:
+        folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="headway-bench-"))
+        with environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url, **variant}):
+            embedded = await opened.enter_async_context(Embedded(Path(folder) / "data"))
+            agents_pid = opened.enter_context(agents(embedded.agents_nats_url))
+        client = await opened.enter_async_context(await Client.connect(embedded.nats_url))
+        await client.register(saga("saga3", "third.do").define())
+        pids = {name: each.pid for name, each in embedded.processes.items()}
+        watch = Watch({**pids, "agents": agents_pid, "client": os.getpid()})
+        found = System(client, watch, Ended())
+        await client.connection.wire.subscribe("hw.feed.*.*.succeeded", found.ended.count)
+        await found.burst(WARM_UP_TASKS)
+        yield found
+
+
+@dataclass(slots=True)
+class Pairs:
+    """What was measured of one variant, and beside it of none."""
+
+    cpu: list[tuple[int, int]] = field(default_factory=list)  # µs a task
+    rates: list[tuple[int, int]] = field(default_factory=list)  # tasks a second
+    by_process: dict[str, list[int]] = field(default_factory=dict)  # µs a task more than without
+
+    def take(
+        self, with_it: tuple[dict[str, int], int], without: tuple[dict[str, int], int]
+    ) -> None:
+        self.cpu.append((sum(with_it[0].values()), sum(without[0].values())))
+        self.rates.append((with_it[1], without[1]))
+        for name, spent in with_it[0].items():
+            self.by_process.setdefault(name, []).append(spent - without[0][name])
+
+    def report(self) -> dict[str, object]:
+        return {
+            "cpu_us_per_task": [round(median(each)) for each in zip(*self.cpu, strict=True)],
+            "cpu_ratio": _spread(self.cpu),
+            "rate_ratio": _spread(self.rates),
+            "more_us_per_task": {
+                name: round(median(each)) for name, each in self.by_process.items()
+            },
+        }
+
+
+def _spread(pairs: list[tuple[int, int]]) -> dict[str, float]:
+    ratios = [with_it / without for with_it, without in pairs]
+    low, middle, high = quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+    return {"quartile": round(low, 3), "median": round(middle, 3), "quartile3": round(high, 3)}
+
+
+async def measure(variant: dict[str, str], url: str, tasks: int, rounds: int) -> Pairs:
+    """As many pairs as there are rounds; who is first takes turns."""
+    found = Pairs()
+    async with system(variant, url) as with_it, system(OFF, url) as without:
+        for number in range(rounds):
+            measured = {}
+            for each in (with_it, without) if number % 2 else (without, with_it):
+                measured[each is with_it] = await each.burst(tasks)
+            found.take(measured[True], measured[False])
+            print(f"  {found.cpu[-1]} µs, {found.rates[-1]} tasks/s", file=sys.stderr)
+    return found
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--tasks", type=int, default=5_000, help="tasks submitted at once")
-    parser.add_argument("--rounds", type=int, default=3, help="systems of each kind")
+    parser.add_argument("--tasks", type=int, default=3_000, help="tasks submitted at once")
+    parser.add_argument("--rounds", type=int, default=10, help="pairs of bursts")
+    parser.add_argument("--only", action="append", choices=VARIANTS, help="these variants")
     chosen = parser.parse_args()
-    found: dict[str, list[tuple[int, int]]] = {name: [] for name in VARIANTS}
+    report = {}
     with collector() as url:
-        for _ in range(chosen.rounds):
-            for name, variant in VARIANTS.items():
-                found[name].append(measure(variant, url, chosen.tasks))
-                print(f"{name}: {found[name][-1]}", file=sys.stderr)
-    cpu = {name: median(us for us, _ in all_) for name, all_ in found.items()}
-    rates = {name: median(rate for _, rate in all_) for name, all_ in found.items()}
-    report = {
-        name: {
-            "cpu_us_per_task": cpu[name],
-            "of_off": round(cpu[name] / cpu["off"], 3),
-            "tasks_per_s": rates[name],
-        }
-        for name in VARIANTS
-    }
+        for name in chosen.only or VARIANTS:
+            print(name, file=sys.stderr)
+            pairs = asyncio.run(measure(VARIANTS[name], url, chosen.tasks, chosen.rounds))
+            report[name] = pairs.report()
     print(json.dumps(report, indent=2, ensure_ascii=False))
     return 0
 

@@ -17,7 +17,7 @@ from headway.coordinator.records import (
     Loaded,
     NewTask,
 )
-from headway.coordinator.span_debts import spans_after
+from headway.coordinator.span_debts import owes
 from headway.coordinator.taskchecks import (
     bounds_of,
     check_legible,
@@ -220,7 +220,7 @@ def _change(working: _Working, items: Sequence[Item]) -> Change | None:
         tuple(working.events),
         definition.version,
         working.new,
-        spans_after(working.loaded, working.events, at) if working.born.trace.sampled else None,
+        bool(working.born.trace.sampled) and owes(working.loaded, working.events, at),
     )
 
 

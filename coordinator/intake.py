@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from headway.coordinator.errors import Refusal
-from headway.coordinator.records import Loaded, NewTask
+from headway.coordinator.records import Loaded, NewTask, Trace
 from headway.sagas.definition import Definition
 from headway.sagas.inputs import Input
 
@@ -68,8 +68,8 @@ class Intake:
     def put(self, item: Item) -> None:
         new = item.new
         if self._sample is not None and new is not None and new.trace.sampled is None:
-            sampled = self._sample(new.id, new.trace.origin)
-            item.new = replace(new, trace=new.trace._replace(sampled=sampled))
+            origin = new.trace.origin
+            new.trace = Trace(self._sample(new.id, origin), origin)
         self._waiting.append(item)
         self._idle.clear()
         self._wake.set()

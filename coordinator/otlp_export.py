@@ -16,7 +16,7 @@ from uuid import UUID
 from headway.agents import telemetry as t
 from headway.coordinator.backlog import Backlog
 from headway.coordinator.metrics import Metrics
-from headway.coordinator.otlp import NotTaken, Sender, resource, trace_request
+from headway.coordinator.otlp import NotTaken, Sender, resource
 from headway.coordinator.otlp_numbers import logs_request, metrics_request
 from headway.coordinator.otlp_settings import (
     Signal,
@@ -25,9 +25,10 @@ from headway.coordinator.otlp_settings import (
     resource_of,
     wants_payloads,
 )
+from headway.coordinator.otlp_spans import encoded_batch, trace_request
 from headway.coordinator.recent_histories import RecentHistories
 from headway.coordinator.span_sending import Debts, SpanSending
-from headway.coordinator.spans import Span
+from headway.coordinator.spans import Batch
 from headway.coordinator.state_records import Record
 
 _LOG = logging.getLogger(__name__)
@@ -40,12 +41,12 @@ class Told(Protocol):
 
     metrics: Metrics
     histories: RecentHistories
-    batches: Backlog[Span] | None
+    batches: Backlog[Batch] | None
     records: Backlog[Record] | None
 
 
 class Export:
-    SPANS_EVERY_S: ClassVar = 0.5
+    SPANS_EVERY_S: ClassVar = 1.0
     RECORDS_EVERY_S: ClassVar = 1.0
 
     def __init__(
@@ -85,13 +86,13 @@ class Export:
             return
         await self._sending.step()
         while batches := self._told.batches.look(AT_ONCE):
-            body = trace_request(self._mine, batches)
+            body = trace_request(self._mine, map(encoded_batch, batches))
             if not await self._senders["traces"].send(body, len(batches)):
                 return
             self._told.batches.gone(len(batches))
 
-    async def _send_spans(self, spans: Sequence[Span]) -> None:
-        await self._senders["traces"].insist(trace_request(self._tasks, spans), len(spans))
+    async def _send_spans(self, spans: Sequence[bytes], tasks: int) -> None:
+        await self._senders["traces"].insist(trace_request(self._tasks, spans), tasks)
 
     async def send_records(self) -> None:
         """The records that wait."""

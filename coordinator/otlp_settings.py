@@ -96,10 +96,11 @@ def sampler_of(environ: Mapping[str, str]) -> Sample:
         ratio = 0.0
     elif root != "always_on":
         _LOG.warning("%s=%s is not known; all tasks are traced", t.SAMPLER, name)
+    by_parent = name.startswith("parentbased_")
     bound = round(ratio * (1 << _RANDOM_BITS))
 
     def sample(task: UUID, origin: str) -> bool:
-        parent = tracing.remote(origin) if name.startswith("parentbased_") else None
+        parent = tracing.remote(origin) if by_parent and origin else None
         if parent is not None:
             return parent.sampled
         return (task.int & ((1 << _RANDOM_BITS) - 1)) < bound

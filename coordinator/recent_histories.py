@@ -6,12 +6,14 @@ room, is not here. What is here is what is stored, since it was committed on the
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from headway.coordinator.decisions import Decision
+from headway.coordinator.records import Loaded
+from headway.coordinator.span_debts import milliseconds
 from headway.coordinator.spans import Traced
 from headway.sagas.events import AttemptHeartbeat, Event
 
@@ -20,19 +22,38 @@ TASK_EVENTS_MAX = 256  # of one task; a longer one is read
 
 
 class Known(NamedTuple):
-    """A task and its history up to a version, but for signs of life; whether it had ended then."""
+    """A task and its history, but for signs of life, up to a version; how much of that there was
+    up to the version that was read."""
 
     task: Traced
-    history: list[Event]
-    sent: int  # how many of them were sent
-    ended: bool
+    history: Sequence[Event]
+    read: int
 
 
-@dataclass(slots=True)
 class _Kept:
-    task: Traced
-    events: list[Event]
-    ended: bool
+    """`signs` are the versions of the signs of life, which are left out of `events`."""
+
+    __slots__ = ("events", "signs", "task")
+
+    def __init__(self, task: Loaded) -> None:
+        self.task = task
+        self.events: list[Event] = []
+        self.signs: list[int] = []
+
+    @property
+    def version(self) -> int:
+        return len(self.events) + len(self.signs)
+
+    def take(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if type(event) is AttemptHeartbeat:
+                self.signs.append(self.version + 1)
+            else:
+                self.events.append(event)
+
+    def count(self, version: int) -> int:
+        """How many events there are up to a version."""
+        return version - bisect_right(self.signs, version)
 
 
 class RecentHistories:
@@ -44,47 +65,52 @@ class RecentHistories:
 
     def observe(self, decisions: Sequence[Decision]) -> None:
         """These were committed."""
+        kept = self._kept
         for decision in decisions:
             change, after = decision.change, decision.after
             if change is None or after is None or not after.trace.sampled:
                 continue
             if change.new is not None:
-                traced = Traced(
-                    change.id,
-                    after.definition,
-                    after.trace,
-                    after.parent is not None,
-                    after.input_digest,
-                )
-                kept = self._kept[change.id] = _Kept(traced, [], ended=False)
-            else:
-                found = self._kept.get(change.id)
-                if found is None:
+                found = kept[change.id] = _Kept(after)
+            elif change.id in kept:
+                found = kept[change.id]
+                if found.version != change.expected or change.expected > TASK_EVENTS_MAX:
+                    self.forget(change.id)
                     continue
-                kept = found
-            room = TASK_EVENTS_MAX - len(change.events)
-            if len(kept.events) != change.expected or change.expected > room:
-                self.forget(change.id)
+                found.task = after
+            else:
                 continue
-            kept.task = kept.task._replace(definition=after.definition)
-            kept.events += change.events
-            kept.ended = change.task.ended
+            found.take(change.events)
             self._events += len(change.events)
         while self._events > EVENTS_MAX:
-            self.forget(next(iter(self._kept)))
+            self.forget(next(iter(kept)))
 
-    def look(self, task: UUID, version: int, sent: int) -> Known | None:
-        """The task up to `version`, of which what led to `sent` was sent; None if not here."""
+    def look(self, task: UUID, read: int, version: int) -> Known | None:
+        """The task up to `version`; None if that is not here."""
         kept = self._kept.get(task)
-        if kept is None or len(kept.events) < version:
+        if kept is None or kept.version < version:
             return None
-        signs = [isinstance(event, AttemptHeartbeat) for event in kept.events[:version]]
-        events = kept.events[:version]
-        history = [event for event, sign in zip(events, signs, strict=True) if not sign]
-        whole = len(kept.events) == version
-        return Known(kept.task, history, sent - sum(signs[:sent]), whole and kept.ended)
+        return Known(traced(kept.task), kept.events[: kept.count(version)], kept.count(read))
 
     def forget(self, task: UUID) -> None:
         kept = self._kept.pop(task, None)
         if kept is not None:
-            self._events -= len(kept.events)
+            self._events -= kept.version
+
+    def settle(self, task: UUID) -> None:
+        """Its spans were sent: forget it if it has ended."""
+        kept = self._kept.get(task)
+        if kept is not None and kept.task.task.ended:
+            self.forget(task)
+
+
+def traced(task: Loaded) -> Traced:
+    """A task, as far as spans need it."""
+    return Traced(
+        task.id,
+        task.definition,
+        task.trace,
+        task.parent is not None,
+        task.input_digest,
+        milliseconds(task.created_at),
+    )

@@ -81,9 +81,10 @@ class Loaded(NamedTuple):
     trace: Trace = UNTRACED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NewTask:
-    """A task that is submitted: what is stored once and never changes. `input` is JSON."""
+    """A task that is submitted: what is stored once and never changes. `input` is JSON. Only how it
+    is traced is settled when it comes in, at the latest."""
 
     id: UUID
     saga: str
@@ -111,4 +112,4 @@ class Change(NamedTuple):
     events: tuple[Event, ...]
     saga_version: int  # that it runs from here on
     new: NewTask | None = None
-    spans_after: int | None = None  # the version after which its spans are to be sent, if they are
+    owes_spans: bool = False  # whether it makes spans due

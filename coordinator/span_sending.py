@@ -1,16 +1,16 @@
 """Sends the spans that tasks owe to a collector.
 
-At-least-once: what is owed is a row in PostgreSQL, written in the commit that makes it due and
-removed after the collector has confirmed. If a coordinator dies in between, a peer sends the same
-spans, under the same ids, once the lease on the row is over. A collector that is away costs nothing
-but those rows, and those for KEPT_MS at most.
+At-least-once: what the tasks of a commit owe is a row in PostgreSQL, written in the commit that
+makes it due and removed after the collector has confirmed. If a coordinator dies in between, a peer
+sends the same spans, under the same ids, once the lease on the row is over. A collector that is
+away costs nothing but those rows, and those for KEPT_MS at most.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
@@ -19,24 +19,28 @@ from uuid import UUID
 import asyncpg
 import orjson
 from headway.coordinator.otlp import NotTaken
+from headway.coordinator.otlp_spans import encoded
 from headway.coordinator.recent_histories import Known, RecentHistories
 from headway.coordinator.records import trace_in
-from headway.coordinator.spans import Entry, Span, Traced, spans
+from headway.coordinator.span_debts import asked, milliseconds
+from headway.coordinator.span_forms import Forms
+from headway.coordinator.spans import Entry, Traced, spans
 from headway.sagas import codec
 from headway.sagas.definition import Definition
 from headway.sagas.events import Event
-from headway.sagas.task import ENDED
 
 _LOG = logging.getLogger(__name__)
 
-TASKS_MAX = 256  # in one request
+TASKS_MAX = 512  # in one request
+ROWS_MAX = 64  # that are claimed at once
 LEASE_MS = 30_000  # longer than a collector is waited for
 KEPT_MS = 86_400_000  # after which a collector that stayed away gets no more of what it missed
-DROPPED_MAX = 10_000  # at once
+DROPPED_MAX = 1_000  # rows at once
 PAUSE_FIRST_S = 1.0
 PAUSE_MAX_S = 30.0  # between two tries, while the collector is away
 
-Send = Callable[[Sequence[Span]], Awaitable[None]]
+Send = Callable[[Sequence[bytes], int], Awaitable[None]]
+"""Encoded spans, and of how many tasks."""
 
 
 class Sagas(Protocol):
@@ -54,11 +58,11 @@ class Debts(Protocol):
 
 
 class Owed(NamedTuple):
-    """The spans of a task after version `sent` and up to `version`."""
+    """What of a task's history from version `read` to `version` makes due."""
 
     task: UUID
+    read: int
     version: int
-    sent: int
 
 
 class SpanSending:
@@ -77,6 +81,7 @@ class SpanSending:
         self._recent = recent
         self._clock = clock
         self._payloads = payloads
+        self._forms = Forms()
         self._pause_s = 0.0
         self._not_before = 0.0  # monotonic
 
@@ -84,73 +89,87 @@ class SpanSending:
         """Send all that is owed, unless the collector is away."""
         if time.monotonic() < self._not_before:
             return
-        while rows := await self._store.fetch("claim_spans", self._clock(), LEASE_MS, TASKS_MAX):
-            owed = [Owed(row["task_id"], row["version"], row["sent"]) for row in rows]
-            if not await self._pay(owed) or len(rows) < TASKS_MAX:
+        await self._store.fetch("adopt_spans", self._clock())
+        while rows := await self._store.fetch("claim_spans", self._clock(), LEASE_MS, ROWS_MAX):
+            for some in _portions(rows):
+                if not await self._pay([row["id"] for row in some], _owed(some)):
+                    return
+            if len(rows) < ROWS_MAX:
                 return
 
-    async def _pay(self, owed: Sequence[Owed]) -> bool:
+    async def _pay(self, rows: Sequence[int], owed: Sequence[Owed]) -> bool:
         """Whether the collector took them."""
-        known = {each.task: self._recent.look(*each) for each in owed}
-        found = await self._known([each for each in owed if known[each.task] is None])
-        tasks = {task: each or found.get(task) for task, each in known.items()}
-        made = await self._spans([each for each in tasks.values() if each is not None])
+        known = [self._recent.look(*each) for each in owed]
+        away = [each for each, here in zip(owed, known, strict=True) if here is None]
+        found = await self._stored(away)
+        tasks = [here or found.get(each) for each, here in zip(owed, known, strict=True)]
+        made = await self._spans([each for each in tasks if each is not None])
         try:
             if made:
-                await self._send(made)
+                await self._send(made, len(owed))
         except NotTaken:
             self._pause_s = min(PAUSE_MAX_S, 2 * self._pause_s or PAUSE_FIRST_S)
             self._not_before = time.monotonic() + self._pause_s
             await self._give_up_old()
             return False
         self._pause_s = 0.0
-        ended = [task is None or task.ended for task in tasks.values()]
-        ids, versions, _ = zip(*owed, strict=True)
-        await self._store.fetch("spans_sent", list(ids), list(versions), ended)
-        for each, is_over in zip(owed, ended, strict=True):
-            if is_over:
-                self._recent.forget(each.task)
+        await self._store.fetch("spans_sent", list(rows))
+        for each in owed:
+            self._recent.settle(each.task)
         return True
 
-    async def _known(self, owed: Sequence[Owed]) -> dict[UUID, Known]:
-        """These tasks as they are stored."""
+    async def _stored(self, owed: Sequence[Owed]) -> dict[Owed, Known]:
+        """What is owed, as it is stored."""
         if not owed:
             return {}
-        ids, versions = [each.task for each in owed], [each.version for each in owed]
-        rows = await self._store.fetch("span_tasks", ids)
-        tasks = {row["id"]: row for row in rows}
-        events = await self._store.fetch("span_histories", ids, versions)
-        histories = {task: list(group) for task, group in groupby(events, itemgetter("task_id"))}
-        found: dict[UUID, Known] = {}
+        versions: dict[UUID, int] = {}
         for each in owed:
-            row, history = tasks.get(each.task), histories.get(each.task, [])
-            traced = None if row is None else await self._traced(row)
-            if row is not None and traced is not None:
-                sent = sum(event["version"] <= each.sent for event in history)
-                told = [_event(event) for event in history]
-                found[each.task] = Known(traced, told, sent, row["status"] in ENDED)
+            versions[each.task] = max(each.version, versions.get(each.task, 0))
+        rows = await self._store.fetch("span_tasks", list(versions))
+        tasks = {row["id"]: await self._traced(row) for row in rows}
+        events = await self._store.fetch("span_histories", list(versions), list(versions.values()))
+        histories = {task: list(group) for task, group in groupby(events, itemgetter("task_id"))}
+        found: dict[Owed, Known] = {}
+        for each in owed:
+            traced = tasks.get(each.task)
+            if traced is not None:
+                history = [
+                    row for row in histories.get(each.task, ()) if row["version"] <= each.version
+                ]
+                read = sum(row["version"] <= each.read for row in history)
+                found[each] = Known(traced, [_event(row) for row in history], read)
         return found
 
     async def _traced(self, row: asyncpg.Record) -> Traced | None:
         definition = await self._store.sagas.definition(row["saga"], row["saga_version"])
         if definition is None:
             return None
+        created_at = milliseconds(row["created_at"])
         trace = trace_in(row["trace"])
-        return Traced(row["id"], definition, trace, row["is_child"], row["input_digest"])
+        return Traced(
+            row["id"], definition, trace, row["is_child"], row["input_digest"], created_at
+        )
 
-    async def _spans(self, tasks: Sequence[Known]) -> list[Span]:
+    async def _spans(self, tasks: Sequence[Known]) -> list[bytes]:
         ids = [each.task.id for each in tasks]
         entries = await self._store.fetch("span_journals", ids, self._payloads)
         by_task = groupby(entries, itemgetter("task_id"))
         journals = {task: [_entry(row) for row in group] for task, group in by_task}
-        found: list[Span] = []
+        found: list[bytes] = []
         for each in tasks:
-            journal = journals.get(each.task.id, ())
             try:
-                found += spans(each.task, each.history, journal, each.sent)
+                found.append(self._encoded(each, journals.get(each.task.id, ())))
             except Exception:
                 _LOG.exception("the spans of task %s cannot be made; left out", each.task.id)
         return found
+
+    def _encoded(self, known: Known, journal: Sequence[Entry]) -> bytes:
+        task, history, read = known
+        sent = asked(history[:read], task.created_at)
+        due = history[: asked(history, task.created_at)]
+        if journal:
+            return encoded(spans(task, due, journal, sent))
+        return self._forms.encoded(task, due, sent)
 
     async def _give_up_old(self) -> None:
         rows = await self._store.fetch("drop_spans", self._clock(), KEPT_MS, DROPPED_MAX)
@@ -158,6 +177,28 @@ class SpanSending:
             _LOG.error(
                 "%d tasks will have no spans: the collector is away for too long", rows[0]["count"]
             )
+
+
+def _portions(rows: Sequence[asyncpg.Record]) -> Iterator[list[asyncpg.Record]]:
+    """Rows of TASKS_MAX tasks in all, or a single one of more."""
+    portion: list[asyncpg.Record] = []
+    tasks = 0
+    for row in rows:
+        if portion and tasks + len(row["tasks"]) > TASKS_MAX:
+            yield portion
+            portion, tasks = [], 0
+        portion.append(row)
+        tasks += len(row["tasks"])
+    if portion:
+        yield portion
+
+
+def _owed(rows: Sequence[asyncpg.Record]) -> list[Owed]:
+    return [
+        Owed(*each)
+        for row in rows
+        for each in zip(row["tasks"], row["reads"], row["versions"], strict=True)
+    ]
 
 
 def _event(row: asyncpg.Record) -> Event:

@@ -69,6 +69,18 @@ class Span(NamedTuple):
     error: str = ""
 
 
+class Batch(NamedTuple):
+    """A batch of a coordinator: how many `items` went in, how many traced tasks they `changed`, the
+    ids of these `tasks`, or of the first of them. `id` is of its trace."""
+
+    id: bytes
+    began: int
+    ended: int
+    items: int
+    changed: int
+    tasks: Sequence[bytes]
+
+
 class Entry(NamedTuple):
     """An entry of a journal, as far as spans need it. `meta` is what is told of its value; `data`,
     the value itself, only where whoever runs this wants payloads in its telemetry."""
@@ -91,6 +103,7 @@ class Traced(NamedTuple):
     trace: Trace
     is_child: bool
     input_digest: bytes
+    created_at: int
 
 
 def spans(

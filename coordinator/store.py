@@ -144,9 +144,7 @@ def _arrays(changes: Sequence[Change]) -> list[Any]:
         for place, event in enumerate(change.events, 1)
     ]
     owed = [
-        (change.id, change.task.version, change.spans_after)
-        for change in changes
-        if change.spans_after is not None
+        (change.id, change.expected, change.task.version) for change in changes if change.owes_spans
     ]
     return [
         *_columns(changed, 9),

@@ -17,7 +17,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from headway.agents import telemetry as t
-from headway.agents import tracing
 from headway.agents.overview_views import OverviewRequest
 from headway.coordinator.backlog import Backlog
 from headway.coordinator.counting import Counting
@@ -31,7 +30,7 @@ from headway.coordinator.overview import Overview
 from headway.coordinator.prometheus import text_of
 from headway.coordinator.recent_histories import RecentHistories
 from headway.coordinator.repeating import forever
-from headway.coordinator.spans import INTERNAL, Link, Span
+from headway.coordinator.spans import Batch
 from headway.coordinator.state_records import Record, line_of, record_of, records_of
 from headway.coordinator.store import Store
 
@@ -63,7 +62,7 @@ class Telemetry:
         self._sends = traced or recorded or measured
         self.sample = sampler_of(environ) if traced else None
         self.histories = RecentHistories()
-        self.batches = Backlog[Span](BATCHES_KEPT, self._dropping("spans")) if traced else None
+        self.batches = Backlog[Batch](BATCHES_KEPT, self._dropping("spans")) if traced else None
         self.records = Backlog[Record](RECORDS_KEPT, self._dropping("logs")) if recorded else None
         self._lines = environ.get(t.LOG_FORMAT, "").lower() == t.JSON
         self.journaled = harmless(self._journaled)
@@ -123,22 +122,16 @@ class Telemetry:
         self._counting.batch(items, took_s)
         if self.batches is None:
             return
-        links = [
-            Link(each.id.bytes, tracing.root_span(each.id), "task")
+        tasks = [
+            each.id.bytes
             for each in decisions
             if each.change is not None and each.after is not None and each.after.trace.sampled
         ]
-        if not links:
-            return
-        trace_id, now = uuid4().bytes, self._clock()
-        began = now - round(took_s * 1000)
-        told = {t.MESSAGING_SYSTEM: "nats", t.MESSAGING_BATCH: items, t.ITEMS: len(links)}
-        self.batches.put(
-            Span(
-                *(trace_id, trace_id[8:], b"", t.BATCH_SPAN, INTERNAL, began, now, told),
-                links=links[:LINKS_MAX],
-            )
-        )
+        if tasks:
+            now = self._clock()
+            began = now - round(took_s * 1000)
+            batch = Batch(uuid4().bytes, began, now, items, len(tasks), tasks[:LINKS_MAX])
+            self.batches.put(batch)
 
     def _journaled(self, changes: Sequence[Change]) -> None:
         """These journals were moved on."""

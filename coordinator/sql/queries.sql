@@ -30,7 +30,7 @@ JOIN unnest($1::text[], $2::integer[]) AS wanted (name, version)
 -- whether it waits for a person, saga version; $10-$27 new tasks: id, saga, saga version, version,
 -- status, state, due, at, input, input digest, attributes, whether the saga's version must be the
 -- newest, manifest, parent, waits, owner, priority, trace; $28-$32 history: task, version, type, at,
--- data; $33-$36 spans that are owed: task, its version, the version after which, and since when (ms)
+-- data; $33-$36 whose spans are owed: task, version read, new version, and since when (ms)
 -- Rows are locked in id order, so that two batches cannot deadlock. Answers how many tasks went
 -- through and, if some did not, which ones did.
 WITH locked AS (
@@ -100,14 +100,12 @@ appended AS (
 ),
 
 owed AS (
-    INSERT INTO headway.owed_spans (task_id, version, sent, due_at, since)
-    SELECT o.task_id, o.version, o.sent,
+    INSERT INTO headway.span_debts (tasks, reads, versions, due_at, since)
+    SELECT array_agg(o.task_id), array_agg(o.read), array_agg(o.version),
            to_timestamp($36::bigint / 1000.0), to_timestamp($36::bigint / 1000.0)
-    FROM unnest($33::uuid[], $34::integer[], $35::integer[]) AS o (task_id, version, sent)
+    FROM unnest($33::uuid[], $34::integer[], $35::integer[]) AS o (task_id, read, version)
     WHERE (o.task_id IN (SELECT id FROM committed)) IS TRUE
-    ORDER BY o.task_id
-    ON CONFLICT (task_id) DO UPDATE
-    SET version = excluded.version, due_at = excluded.due_at, since = excluded.since
+    HAVING count(*) > 0
 )
 
 SELECT count(*) AS went_through,

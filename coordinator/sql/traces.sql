@@ -1,23 +1,35 @@
 -- Spans that are owed, and what they are made from. Times are milliseconds since 1970 (bigint).
 
+-- name: adopt_spans
+-- Take over what coordinators of an earlier release noted and have not under way.
+WITH former AS (
+    DELETE FROM headway.owed_spans
+    WHERE version > sent AND due_at <= to_timestamp($1::bigint / 1000.0)
+    RETURNING task_id, version, sent, since
+)
+
+INSERT INTO headway.span_debts (tasks, reads, versions, due_at, since)
+SELECT ARRAY[task_id], ARRAY[sent], ARRAY[version], to_timestamp($1::bigint / 1000.0), since
+FROM former;
+
 -- name: claim_spans
--- Take at most $3 tasks whose spans are due, for `$2` ms: if this coordinator dies, a peer sends them.
-UPDATE headway.owed_spans AS o
+-- Take at most $3 commits' debts for `$2` ms: if this coordinator dies, a peer sends those spans.
+UPDATE headway.span_debts AS d
 SET due_at = to_timestamp(($1::bigint + $2::bigint) / 1000.0)
 FROM (
-    SELECT task_id
-    FROM headway.owed_spans
-    WHERE version > sent AND due_at <= to_timestamp($1::bigint / 1000.0)
+    SELECT id
+    FROM headway.span_debts
+    WHERE due_at <= to_timestamp($1::bigint / 1000.0)
     ORDER BY due_at
     LIMIT $3
     FOR UPDATE SKIP LOCKED
 ) AS due
-WHERE o.task_id = due.task_id
-RETURNING o.task_id, o.version, o.sent;
+WHERE d.id = due.id
+RETURNING d.id, d.tasks, d.reads, d.versions;
 
 -- name: span_tasks
 -- Whose spans are owed, without their states.
-SELECT id, saga, saga_version, status, parent IS NOT NULL AS is_child, input_digest, trace
+SELECT id, saga, saga_version, parent IS NOT NULL AS is_child, input_digest, trace, created_at
 FROM headway.tasks
 WHERE id = ANY($1::uuid[]);
 
@@ -38,39 +50,22 @@ WHERE j.task_id = ANY($1::uuid[]) AND j.kind IN ('intent', 'result', 'failure', 
 ORDER BY j.task_id, j.step, j.phase, j.seq;
 
 -- name: spans_sent
--- $1-$3 tasks, the versions up to which their spans are confirmed, and whether they had ended. Rows
--- are locked in id order, as commits lock them.
-WITH locked AS (
-    SELECT o.task_id, s.version, s.ended AND o.version <= s.version AS over
-    FROM unnest($1::uuid[], $2::integer[], $3::boolean[]) AS s (task_id, version, ended)
-    JOIN headway.owed_spans AS o ON o.task_id = s.task_id
-    ORDER BY o.task_id
-    FOR UPDATE OF o
-),
-
-gone AS (
-    DELETE FROM headway.owed_spans AS o
-    USING locked AS l
-    WHERE o.task_id = l.task_id AND l.over
-)
-
-UPDATE headway.owed_spans AS o
-SET sent = l.version
-FROM locked AS l
-WHERE o.task_id = l.task_id AND NOT l.over;
+-- These debts are paid.
+DELETE FROM headway.span_debts
+WHERE id = ANY($1::bigint[]);
 
 -- name: drop_spans
--- Give up what was owed for longer than $2 ms: at most $3, told by number.
+-- Give up what was owed for longer than $2 ms: at most $3 commits' debts, told by tasks.
 WITH given_up AS (
-    DELETE FROM headway.owed_spans
-    WHERE task_id IN (
-        SELECT task_id
-        FROM headway.owed_spans
-        WHERE version > sent AND since < to_timestamp(($1::bigint - $2::bigint) / 1000.0)
+    DELETE FROM headway.span_debts
+    WHERE id IN (
+        SELECT id
+        FROM headway.span_debts
+        WHERE since < to_timestamp(($1::bigint - $2::bigint) / 1000.0)
         LIMIT $3
         FOR UPDATE SKIP LOCKED
     )
-    RETURNING 1
+    RETURNING cardinality(tasks) AS tasks
 )
 
-SELECT count(*) AS count FROM given_up;
+SELECT coalesce(sum(tasks), 0)::bigint AS count FROM given_up;

@@ -61,7 +61,7 @@ def arm(moment: str) -> None:
         case "announcement":
             die_instead_of(Bus, "announce", lambda _decision, kind: kind == "succeeded")
         case "spans":
-            die_instead_of(SpanSending, "_pay", lambda _owed: True)
+            die_instead_of(SpanSending, "_pay", lambda _rows, _owed: True)
         case "sent":
             die_instead_of(Store, "fetch", lambda name, *_: name == "spans_sent")
         case "child":

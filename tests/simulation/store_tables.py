@@ -221,7 +221,7 @@ class Tables:
         self.sagas: dict[tuple[str, int], SagaRow] = {}
         self.tasks: dict[UUID, TaskRow] = {}
         self.history: dict[UUID, list[EventRow]] = {}
-        self.owed_spans: dict[UUID, tuple[int, int]] = {}  # version, and what was sent
+        self.span_debts: list[tuple[UUID, int, int]] = []  # task, version read, version
         self.journals: dict[Place, JournalRow] = {}
         self.entries: dict[Place, list[EntryRow]] = {}
         self.gates: dict[tuple[UUID, UUID], GateRow] = {}

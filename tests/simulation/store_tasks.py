@@ -85,9 +85,7 @@ def commit_batch(tables: Tables, *columns: Any) -> list[Row]:
         tables.tasks[each[0]] = _task_row(each)
     for task, *event in appended:
         tables.history.setdefault(task, []).append(EventRow(*event))
-    for task, version, sent in owed:
-        if task in committed:
-            tables.owed_spans[task] = version, tables.owed_spans.get(task, (0, sent))[1]
+    tables.span_debts += [debt for debt in owed if debt[0] in committed]
     some_lost = len(committed) < len(changed) + len(new)
     return [Row(went_through=len(committed), ids=(committed or None) if some_lost else None)]
 

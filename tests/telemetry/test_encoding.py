@@ -5,8 +5,9 @@ from __future__ import annotations
 from harness.collector import Collector, plain
 from headway.agents import telemetry as t
 from headway.coordinator.metrics import Metrics
-from headway.coordinator.otlp import resource, trace_request
+from headway.coordinator.otlp import resource
 from headway.coordinator.otlp_numbers import logs_request, metrics_request
+from headway.coordinator.otlp_spans import encoded, trace_request
 from headway.coordinator.spans import CONSUMER, Link, Moment, Span
 from headway.coordinator.state_records import WARN, Record
 
@@ -26,7 +27,9 @@ def test_a_span_is_read_as_it_was_meant():
     )
     root = Span(TRACE, TWO, b"", "all", CONSUMER, AT, AT, {})
     collector = Collector()
-    collector.take("/v1/traces", trace_request(resource({"service.name": "s"}), [whole, root]))
+    collector.take(
+        "/v1/traces", trace_request(resource({"service.name": "s"}), [encoded([whole, root])])
+    )
     [first, second] = collector.spans
     span = first.span
     assert (span.trace_id, span.span_id, span.parent_span_id) == (TRACE, ONE, TWO)

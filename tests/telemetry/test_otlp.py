@@ -8,7 +8,7 @@ import pytest
 from harness.collector import Collector, collecting
 from headway.agents import tracing
 from headway.agents.identity import new_task_id
-from headway.coordinator.otlp import NotTaken, Sender, resource, trace_request
+from headway.coordinator.otlp import NotTaken, Sender, resource
 from headway.coordinator.otlp_settings import (
     Endpoint,
     endpoint_of,
@@ -17,12 +17,13 @@ from headway.coordinator.otlp_settings import (
     sampler_of,
     wants_payloads,
 )
+from headway.coordinator.otlp_spans import encoded, trace_request
 from headway.coordinator.spans import INTERNAL, Span
 
 AT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 HERE = {AT: "http://here:4318/"}
 SPAN = Span(bytes(15) + b"\1", bytes(7) + b"\1", b"", "one", INTERNAL, 1, 2, {})
-BODY = trace_request(resource({}), [SPAN])
+BODY = trace_request(resource({}), [encoded([SPAN])])
 
 
 @pytest.fixture

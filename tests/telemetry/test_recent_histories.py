@@ -45,11 +45,10 @@ def test_a_history_that_was_committed_here_is_at_hand_without_signs_of_life():
     histories.observe(decisions)
     last = decisions[-1].task
     assert last is not None
-    known = histories.look(decisions[0].id, last.version, 4)
+    known = histories.look(decisions[0].id, 4, last.version)
     assert known is not None
     assert len(known.history) == last.version - 1
-    assert known.sent == 3
-    assert known.ended
+    assert known.read == 3
     assert [span.name for span in spans(known.task, known.history)] == [
         *("invoke_agent x.a", "invoke_agent x.b", "invoke_workflow pair")
     ]
@@ -58,33 +57,43 @@ def test_a_history_that_was_committed_here_is_at_hand_without_signs_of_life():
 def test_what_a_peer_committed_is_not_at_hand():
     histories, decisions = RecentHistories(), course()
     histories.observe([decisions[0], *decisions[2:]])
-    assert histories.look(decisions[0].id, 2, 0) is None
+    assert histories.look(decisions[0].id, 0, 2) is None
 
 
-def test_up_to_an_earlier_version_a_task_had_not_ended():
+def test_up_to_an_earlier_version_there_is_less():
     histories, decisions = RecentHistories(), course()
     histories.observe(decisions)
-    known = histories.look(decisions[0].id, 2, 0)
+    known = histories.look(decisions[0].id, 0, 2)
     assert known is not None
-    assert (len(known.history), known.ended) == (2, False)
+    assert (len(known.history), known.read) == (2, 0)
+
+
+def test_what_has_ended_is_forgotten_once_it_was_sent():
+    histories, decisions = RecentHistories(), course()
+    histories.observe(decisions[:-1])
+    histories.settle(decisions[0].id)
+    assert histories.look(decisions[0].id, 0, 2) is not None
+    histories.observe(decisions[-1:])
+    histories.settle(decisions[0].id)
+    assert histories.look(decisions[0].id, 0, 2) is None
 
 
 def test_what_is_not_traced_takes_no_room():
     histories, decisions = RecentHistories(), course(sampled=False)
     histories.observe(decisions)
-    assert histories.look(decisions[0].id, 2, 0) is None
+    assert histories.look(decisions[0].id, 0, 2) is None
 
 
 def test_the_oldest_go_first_when_there_is_no_room(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(recent_histories, "EVENTS_MAX", 10)
     histories, first, second = RecentHistories(), course(), course()
     histories.observe([*first, *second])
-    assert histories.look(first[0].id, 2, 0) is None
-    assert histories.look(second[0].id, 2, 0) is not None
+    assert histories.look(first[0].id, 0, 2) is None
+    assert histories.look(second[0].id, 0, 2) is not None
 
 
 def test_a_long_history_is_read_instead(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(recent_histories, "TASK_EVENTS_MAX", 4)
     histories, decisions = RecentHistories(), course()
     histories.observe(decisions)
-    assert histories.look(decisions[0].id, 2, 0) is None
+    assert histories.look(decisions[0].id, 0, 2) is None

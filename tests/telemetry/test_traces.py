@@ -125,7 +125,7 @@ async def test_spans_that_are_sent_again_after_a_crash_are_the_same(
     await system.coordinator("--span-lease", "500", "--ack-wait", "0.6")
 
     async def paid() -> bool:
-        return not await system.fetch("SELECT FROM headway.owed_spans")
+        return not await system.fetch("SELECT FROM headway.span_debts")
 
     await eventually(paid, 15)
     twice = collector.of_trace(task.bytes)
@@ -240,7 +240,7 @@ async def test_what_its_submitter_does_not_trace_is_not_traced(
     assert view.steps[0].result["within"].endswith("-00")
     await eventually(lambda: collector.metrics)
     assert collector.of_trace(view.task.bytes) == []
-    assert await system.fetch("SELECT FROM headway.owed_spans") == []
+    assert await system.fetch("SELECT FROM headway.span_debts") == []
 
 
 async def test_without_the_variables_nothing_is_sent_and_nothing_owed(
@@ -249,7 +249,7 @@ async def test_without_the_variables_nothing_is_sent_and_nothing_owed(
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     await thought(system)
     assert collector.asked == 0
-    assert await system.fetch("SELECT FROM headway.owed_spans") == []
+    assert await system.fetch("SELECT FROM headway.span_debts") == []
 
 
 async def test_a_compensation_links_to_what_it_undoes_and_a_child_to_its_parent(
@@ -297,7 +297,7 @@ async def test_a_collector_that_is_away_holds_up_nothing_and_gets_the_spans_when
 async def test_of_a_task_that_takes_long_what_ended_is_sent_before_it_ends_and_not_again(
     system: System, collector: Collector, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    monkeypatch.setattr(span_debts, "AT_ONCE_MS", 0)
+    monkeypatch.setattr(span_debts, "LONG_MS", 0)
     done = tmp_path / "done"
     async with system.coordinating(), system.working():
         await registered(system.client, linear())
