@@ -108,10 +108,15 @@ class Client(Submissions, Interventions, Limiting, Operating, Insight, Reading):
         return await self.ask("saga.register", body, SagaView)
 
     async def parked(
-        self, *, saga: str | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        *,
+        saga: str | None = None,
+        task: UUID | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> WaitingPage:
-        """Everything that waits for a person, newest task first."""
-        request = made(WaitingRequest, saga=saga, limit=limit, cursor=cursor)
+        """Everything that waits for a person, newest task first; of a saga, of one task, or all."""
+        request = made(WaitingRequest, saga=saga, task=task, limit=limit, cursor=cursor)
         return await self.ask("parked", request, WaitingPage)
 
     async def list(self, **filters: Any) -> TaskPage:

@@ -315,7 +315,10 @@ class WaitingView(_Model):
 
 
 class WaitingRequest(_Model):
+    """parked: all that waits for a person, or what does in one saga, one task, of one owner."""
+
     saga: str | None = None
+    task: UUID | None = None
     owner: str | None = None
     limit: int = Field(default=50, ge=1, le=PAGE_LIMIT_MAX)
     cursor: str | None = None

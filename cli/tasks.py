@@ -140,11 +140,14 @@ def history(terminal: Terminal, task: TaskId) -> None:
 def parked(
     terminal: Terminal,
     saga: SagaName = None,
+    task: Annotated[UUID | None, typer.Option(help="Only what waits in this task.")] = None,
     limit: Limit = PAGE,
     cursor: Cursor = None,
 ) -> None:
     """List all that waits for a person: why, since when, and what to type about it."""
-    page = terminal.ask(lambda client: client.parked(saga=saga, limit=limit, cursor=cursor))
+    page = terminal.ask(
+        lambda client: client.parked(saga=saga, task=task, limit=limit, cursor=cursor)
+    )
     if not page.waiting and page.cursor is None and not terminal.as_json:
         output.narrate("nothing waits for a person")
         return

@@ -18,7 +18,7 @@ import orjson
 from headway.agents import gates as g
 from headway.agents.news import SETTLED, news_of, wait_for
 from headway.agents.subjects import feed_subject
-from headway.agents.views import PAGE_LIMIT_MAX, Nothing, WaitingView
+from headway.agents.views import PAGE_LIMIT_MAX, Nothing, WaitingRequest, WaitingView
 from headway.agents.wire import Wire
 from headway.coordinator import gate_rows, gating
 from headway.coordinator.caller import Caller
@@ -124,10 +124,10 @@ class Gates:
         """What tokens are checked with."""
         return (await self._signing.key()).keys
 
-    async def waiting(self, saga: str | None, owner: str | None) -> list[WaitingView]:
+    async def waiting(self, of: WaitingRequest) -> list[WaitingView]:
         """Calls that wait for a person, and that their task still wants; longest first, at most
         PAGE_LIMIT_MAX."""
-        arguments = saga, PAGE_LIMIT_MAX, ARGUMENTS_MAX_BYTES, owner
+        arguments = of.saga, PAGE_LIMIT_MAX, ARGUMENTS_MAX_BYTES, of.owner, of.task
         rows = await self._store.fetch("waiting_gates", *arguments)
         return [gate_rows.waiting_of(row) for row in rows]
 

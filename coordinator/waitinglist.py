@@ -14,13 +14,12 @@ from headway.coordinator.listing import read_cursor
 from headway.coordinator.serving import Serve, typed
 from headway.coordinator.store import Store
 
-Calls = Callable[[str | None, str | None], Awaitable[list[views.WaitingView]]]
+Calls = Callable[[views.WaitingRequest], Awaitable[list[views.WaitingView]]]
 
 
 class WaitingList:
     def __init__(self, store: Store, calls: Calls) -> None:
-        """`calls` gives the calls of tools that wait for approval, of a saga and an owner or of
-        all."""
+        """`calls` gives the calls of tools that wait for approval, of those that are asked for."""
         self._store = store
         self._calls = calls
 
@@ -33,10 +32,10 @@ class WaitingList:
         cursor = read_cursor(request.cursor)
         limit = request.limit + 1
         rows = await self._store.fetch(
-            "list_waiting_tasks", cursor, request.saga, limit, request.owner
+            "list_waiting_tasks", cursor, request.saga, limit, request.owner, request.task
         )
         ids = [row["id"] for row in rows[: request.limit]]
-        waiting = [] if cursor else await self._calls(request.saga, request.owner)
+        waiting = [] if cursor else await self._calls(request)
         tasks = await self._store.read(ids)
         unsettled = await self._unsettled(ids)
         for task in filter(tasks.__contains__, ids):  # the others were removed meanwhile

@@ -15,7 +15,6 @@ import { STUCK } from "./status.js";
 import { actOn, openActsOn } from "./waiting_acts.js";
 
 const CALLS = new Set(["gate", "unsettled"]);
-const QUEUE_PAGE = 500; // of the saga's newest tasks that wait
 
 export function taskCalls({ context, done }) {
   const box = panel({ title: "Calls that wait for a person", id: "calls" });
@@ -33,8 +32,8 @@ export function taskCalls({ context, done }) {
       if (state === asked) return null;
       asked = state;
       try {
-        const page = await read("parked", { saga: task.saga, limit: QUEUE_PAGE }, { signal: context.signal });
-        return show(page.waiting.filter((each) => each.task === task.task && CALLS.has(each.kind)));
+        const { waiting } = await read("parked", { task: task.task }, { signal: context.signal });
+        return show(waiting.filter((each) => CALLS.has(each.kind)));
       } catch (problem) {
         asked = "";
         if (!context.signal.aborted) console.warn(problem.message);

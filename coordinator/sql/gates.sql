@@ -130,7 +130,8 @@ FROM decided;
 
 -- name: waiting_gates
 -- Calls that wait for a person and that their task still wants, of saga $1 (null: any), longest
--- first, at most $2; with their arguments, if those have no more than $3 bytes; of owner $4.
+-- first, at most $2; with their arguments, if those have no more than $3 bytes; of owner $4, and of
+-- task $5 (null: any).
 SELECT g.task_id, g.invocation, g.step, g.phase, g.key, g.tool, g.arguments_digest, g.since, t.saga,
        i.data AS arguments
 FROM headway.gates AS g
@@ -143,6 +144,7 @@ LEFT JOIN headway.journal_entries AS i
 WHERE g.status = 'waiting'
   AND ($1::text IS NULL OR t.saga = $1::text)
   AND ($4::text IS NULL OR t.owner = $4::text)
+  AND ($5::uuid IS NULL OR g.task_id = $5::uuid)
   AND (
         (g.phase = 'action' AND t.status = 'running')
         OR (g.phase = 'compensation' AND t.status = 'compensating')

@@ -206,11 +206,14 @@ ORDER BY id DESC
 LIMIT $7;
 
 -- name: list_waiting_tasks
--- Tasks that wait for a person, newest first: $1 before this id, $2 saga, $3 how many, $4 owner.
+-- Tasks that wait for a person, newest first: $1 before this id, $2 saga, $3 how many, $4 owner,
+-- $5 the one task.
 SELECT id
 FROM headway.tasks
 WHERE waits
   AND id < coalesce($1::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+  AND id >= coalesce($5::uuid, '00000000-0000-0000-0000-000000000000')
+  AND id <= coalesce($5::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
   AND ($2::text IS NULL OR saga = $2::text)
   AND ($4::text IS NULL OR owner = $4::text)
 ORDER BY id DESC

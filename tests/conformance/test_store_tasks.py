@@ -321,9 +321,11 @@ async def test_lists_are_newest_first_and_narrowed(store):
     [row] = await store.fetch("list_tasks", *asked)
     assert row["reason"] == (await load(store, tasks[1])).task.reason != ""
     assert (row["saga"], row["saga_version"], row["status"]) == ("pair", 1, "parked")
-    waiting = await store.fetch("list_waiting_tasks", None, "pair", 10, None)
+    waiting = await store.fetch("list_waiting_tasks", None, "pair", 10, None, None)
     assert [row["id"] for row in waiting] == [tasks[1]]
-    assert await store.fetch("list_waiting_tasks", tasks[1], None, 10, None) == []
+    assert await store.fetch("list_waiting_tasks", tasks[1], None, 10, None, None) == []
+    for task, found in ((tasks[1], waiting), (tasks[0], [])):
+        assert await store.fetch("list_waiting_tasks", None, None, 10, None, task) == found
 
 
 async def test_a_task_with_a_nul_in_its_state_is_listed_like_any_other(store):

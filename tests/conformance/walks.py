@@ -136,6 +136,7 @@ class Walk:
     def reading_tasks(self) -> Call:
         rng, limit = self.rng, self.limit()
         before = rng.choice((None, self.task()))
+        one = rng.choice((None, None, self.task()))
         times = [
             self.odd((None,), (datetime.fromtimestamp(self.at / 1000, UTC),)) for _ in range(2)
         ]
@@ -158,7 +159,10 @@ class Walk:
                 ("list_tasks", listing),
                 ("list_open_tasks", listing),
                 ("count_by_saga", ()),
-                ("list_waiting_tasks", (before, rng.choice((None, "pair", "none")), limit, None)),
+                (
+                    "list_waiting_tasks",
+                    (before, rng.choice((None, "pair", "none")), limit, None, one),
+                ),
                 ("owner_of_task", (self.task(),)),
                 ("last_resumptions", ([self.task(), self.task()],)),
                 ("open_tasks", (self.task(), limit, rng.choice((None, self.at)))),
@@ -225,6 +229,7 @@ class Walk:
         task, version = rng.choice(list(latest.items()) or [(self.task(), 1)])
         call = (*self.place()[1:], rng.choice(("k", "l")), self.word(), "digest")
         owner = rng.choice((None, None, "ann"))
+        one = rng.choice((None, None, task))
         word, body, token = self.word(), self.body() or b"{}", self.uuid()
         key = bytes([rng.randrange(256)]) * self.odd((32,), (31,))
         decision = self.odd(("approved", "rejected"), ("open",))
@@ -241,7 +246,10 @@ class Walk:
                 ("gate", (task, invocation)),
                 ("gate_and_call", (*self.place(), rng.choice(("k", "l")), invocation)),
                 ("decide_gate", (task, invocation, decision, word, "why", self.at, body)),
-                ("waiting_gates", (rng.choice((None, "pair", "none")), self.limit(), 10, owner)),
+                (
+                    "waiting_gates",
+                    (rng.choice((None, "pair", "none")), self.limit(), 10, owner, one),
+                ),
                 ("signing_key", ()),
                 ("keep_signing_key", (key, self.at)),
             )

@@ -251,6 +251,9 @@ async def test_a_call_that_waits_is_approved_on_the_page(page: Page, api: Asking
     await acted(page, "Approve")
     calls = page.get_by_role("region", name="Calls that wait for a person")
     await expect(calls).to_contain_text("unlock in consult")
+    asked = "performance.getEntriesByType('resource').map((each) => each.name)"
+    queue = [url for url in await page.evaluate(asked) if "/api/parked?" in url]
+    assert {url.partition("?")[2] for url in queue} == {f"task={task}"}  # however many wait
     await expect(calls).to_contain_text("5000")
     await calls.get_by_role("button", name="Approve the call").click()
     await page.get_by_role("dialog").get_by_role("button", name="Approve").click()

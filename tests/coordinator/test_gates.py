@@ -31,7 +31,7 @@ from headway.agents.entries import (
     NewEntry,
 )
 from headway.agents.errors import Halted, NotFound, Refused, Superseded
-from headway.agents.identity import invocation_id, operation_id
+from headway.agents.identity import invocation_id, new_task_id, operation_id
 from headway.agents.manifest import Manifest
 from headway.agents.messages import (
     COMPLETED,
@@ -494,7 +494,12 @@ async def test_a_call_waits_for_a_person_and_goes_on_as_soon_as_one_approves(age
 async def shown(agent: Agent) -> WaitingView | None:
     """This agent's call in the list of all that waits for a person, if it is there."""
     page = await agent.client.ask("parked", WaitingRequest(saga="refund"), WaitingPage)
-    return next((each for each in page.waiting if each.task == agent.task), None)
+    found = next((each for each in page.waiting if each.task == agent.task), None)
+    assert (await agent.client.parked(task=agent.task)).waiting == (
+        [] if found is None else [found]
+    )
+    assert (await agent.client.parked(task=new_task_id())).waiting == []
+    return found
 
 
 async def test_a_call_that_is_rejected_stays_rejected_and_says_by_whom_and_why(agent):

@@ -191,9 +191,15 @@ def decide_gate(
 
 @reads
 def waiting_gates(
-    tables: Tables, saga: str | None, limit: int, max_bytes: int, owner: str | None
+    tables: Tables,
+    saga: str | None,
+    limit: int,
+    max_bytes: int,
+    owner: str | None,
+    task: UUID | None,
 ) -> list[Row]:
     v.text(saga, owner)
+    v.uuid(task)
     v.bigint(limit)
     v.integer(max_bytes)
     found = [
@@ -202,6 +208,7 @@ def waiting_gates(
         if gate.status == "waiting"
         and saga in (None, tables.tasks[key[0]].saga)
         and owner in (None, tables.tasks[key[0]].owner)
+        and task in (None, key[0])
         and _is_wanted(tables, key[0], gate)
     ]
     return [_waiting(tables, *key, max_bytes) for _, *key in sorted(found)[:limit]]

@@ -194,15 +194,23 @@ def list_open_tasks(
 
 @reads
 def list_waiting_tasks(
-    tables: Tables, before: UUID | None, saga: str | None, limit: int, owner: str | None
+    tables: Tables,
+    before: UUID | None,
+    saga: str | None,
+    limit: int,
+    owner: str | None,
+    task: UUID | None,
 ) -> list[Row]:
-    v.uuid(before)
+    v.uuid(before, task)
     v.text(saga, owner)
     v.bigint(limit)
     found = [
-        Row(id=task.id)
-        for task in _newest_first(tables, before)
-        if task.waits and saga in (None, task.saga) and owner in (None, task.owner)
+        Row(id=each.id)
+        for each in _newest_first(tables, before)
+        if each.waits
+        and saga in (None, each.saga)
+        and owner in (None, each.owner)
+        and task in (None, each.id)
     ]
     return found[:limit]
 
