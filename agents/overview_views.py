@@ -38,12 +38,12 @@ class MinuteView(_Model):
 
 
 class OverviewView(_Model):
-    """`counts`: tasks by status, as they were at `counted_at`. `parked`: tasks that wait for a
-    person. `agents`: those with a live instance; `instances`: of all of them together.
-    `oldest_dispatch_at`: since when the oldest command waits for its answer; `oldest_due_at`: when
-    the timer that is due first goes off, which is late if it is past. `last_minute` is what
-    happened since its `at`, 50 to 60 s before `now`; `minutes` are 60, oldest first, the last of
-    them still going on.
+    """`counts`: tasks by status, as they were at `counted_at`. `parked`: all that waits for a
+    person, as the operation `parked` lists it, calls of tools included. `agents`: those with a live
+    instance; `instances`: of all of them together. `oldest_dispatch_at`: since when the oldest
+    command waits for its answer; `oldest_due_at`: when the timer that is due first goes off, which
+    is late if it is past. `last_minute` is what happened since its `at`, 50 to 60 s before `now`;
+    `minutes` are 60, oldest first, the last of them still going on.
     """
 
     now: datetime

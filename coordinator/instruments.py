@@ -152,7 +152,7 @@ INSTRUMENTS = {
         ),
         Instrument(t.COMMIT_ITEMS, "histogram", "{item}", "Items in one batch.", bounds=ITEMS),
         Instrument(t.TASKS, "gauge", "{task}", "Tasks there are, as counted last.", (t.STATUS,)),
-        Instrument(t.TASKS_WAITING, "gauge", "{task}", "Tasks that wait for a person."),
+        Instrument(t.TASKS_WAITING, "gauge", "{task}", "Tasks and calls that wait for a person."),
         Instrument(
             t.QUEUE_AGE,
             "gauge",

@@ -1,7 +1,7 @@
 """The operation `overview`, and keeping the tallies that it tells from.
 
-Always holds: however many ask, the database is asked once in KEPT_S; counting all tasks, which
-takes longer the more there are, takes at most a twentieth of the time.
+Always holds: however many ask, the database is asked once in KEPT_S; counting tasks, and what waits
+for a person, takes longer the more there are, and each at most a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import asyncpg
 import orjson
 from headway.agents.overview_views import OverviewRequest, OverviewView
 from headway.agents.subjects import COMMANDS_STREAM
-from headway.agents.views import TaskStatus
 from headway.agents.wire import Wire
 from headway.coordinator.errors import CoordinatorError
 from headway.coordinator.jetstream import oldest_at
@@ -60,9 +59,8 @@ class Overview:
         self._asking = asyncio.Lock()
         self._view: OverviewView | None = None
         self._viewed_at = float("-inf")
-        self._counts: dict[TaskStatus, int] = {}
-        self._counted_at = datetime.fromtimestamp(0, UTC)
-        self._count_again_at = float("-inf")
+        self._tasks = _Count(store, "count_by_status", clock, COUNT_EVERY_S)
+        self._waiting = _Count(store, "count_waiting", clock, KEPT_S)
 
     def operations(self) -> dict[str, Serve]:
         return {"overview": typed(OverviewRequest, OverviewView, self.show)}
@@ -94,7 +92,8 @@ class Overview:
 
     async def _look(self) -> OverviewView:
         now_ms = self._clock()
-        await self._count()
+        counts = {row["status"]: row["tasks"] for row in await self._tasks.rows()}
+        [waiting] = await self._waiting.rows()
         rows = await self._store.fetch("tallies_since", now_ms - (MINUTES + 1) * MINUTE_MS)
         slices = [(row["slice"], _slice(row)) for row in rows]
         [backlog] = await self._store.fetch("backlog")
@@ -102,9 +101,9 @@ class Overview:
         dispatched = [await self._oldest_command(), backlog["oldest_admission"]]
         return OverviewView(
             now=datetime.fromtimestamp(now_ms / 1000, UTC),
-            counted_at=self._counted_at,
-            counts=self._counts,
-            parked=backlog["waiting"],
+            counted_at=datetime.fromtimestamp(self._tasks.at_ms / 1000, UTC),
+            counts=counts,
+            parked=waiting["waiting"],
             agents=len(agents),
             instances=sum(len(instances) for instances in agents.values()),
             oldest_dispatch_at=min((at for at in dispatched if at is not None), default=None),
@@ -113,21 +112,36 @@ class Overview:
             minutes=minutes_of(slices, now_ms),
         )
 
-    async def _count(self) -> None:
-        began = time.monotonic()
-        if began < self._count_again_at:
-            return
-        rows = await self._store.fetch("count_by_status")
-        self._counts = {row["status"]: row["tasks"] for row in rows}
-        self._counted_at = datetime.fromtimestamp(self._clock() / 1000, UTC)
-        took_s = time.monotonic() - began
-        self._count_again_at = began + max(COUNT_EVERY_S, COUNT_SHARE * took_s)
-
     async def _oldest_command(self) -> datetime | None:
         """Since when the oldest command is in the stream; None if there is none, or it is away."""
         with suppress(CoordinatorError):
             return await oldest_at(self._wire, COMMANDS_STREAM)
         return None
+
+
+class _Count:
+    """What a statement counts, as it was at `at_ms`: asked again after `every_s` at the earliest,
+    and so seldom that it takes at most one COUNT_SHAREth of the time."""
+
+    def __init__(
+        self, store: Store, statement: str, clock: Callable[[], int], every_s: float
+    ) -> None:
+        self._store = store
+        self._statement = statement
+        self._clock = clock
+        self._every_s = every_s
+        self._rows: list[asyncpg.Record] = []
+        self._again_at = float("-inf")
+        self.at_ms = 0
+
+    async def rows(self) -> list[asyncpg.Record]:
+        began = time.monotonic()
+        if began >= self._again_at:
+            self._rows = await self._store.fetch(self._statement)
+            self.at_ms = self._clock()
+            took_s = time.monotonic() - began
+            self._again_at = began + max(self._every_s, COUNT_SHARE * took_s)
+        return self._rows
 
 
 def _durations(counted: Slice) -> str:

@@ -41,9 +41,44 @@ ORDER BY slice, coordinator;
 -- How many tasks there are of each status. Reads all of them: not for each request.
 SELECT status, count(*) AS tasks FROM headway.tasks GROUP BY status;
 
+-- name: count_waiting
+-- How much the list of what waits for a person holds: tasks that are parked, their calls of which
+-- nobody knows the end, steps that wait for approval, and calls that do and that their task still
+-- wants. Reads all of that: not for each request.
+SELECT (
+    SELECT count(*)
+    FROM headway.tasks
+    WHERE waits AND status IN ('parked', 'failed_to_compensate')
+) + (
+    SELECT count(*)
+    FROM headway.tasks AS t
+    JOIN headway.journals AS h ON h.task_id = t.id
+    CROSS JOIN LATERAL json_object_keys(h.unsettled) AS key
+    WHERE t.waits AND t.status IN ('parked', 'failed_to_compensate')
+) + (
+    SELECT count(*)
+    FROM headway.tasks AS t
+    JOIN headway.sagas AS s ON s.name = t.saga AND s.version = t.saga_version
+    CROSS JOIN LATERAL json_array_elements(s.body -> 'steps') AS declared
+    WHERE t.waits
+      AND t.status IN ('running', 'compensating')
+      AND declared ->> 'kind' = 'approval'
+      AND replace(t.state::text, '\u0000', '')::json -> 'steps' -> (declared ->> 'name')
+        ->> 'status' = 'scheduled'
+) + (
+    SELECT count(*)
+    FROM headway.gates AS g
+    JOIN headway.tasks AS t ON t.id = g.task_id
+    WHERE g.status = 'waiting'
+      AND (
+            (g.phase = 'action' AND t.status = 'running')
+            OR (g.phase = 'compensation' AND t.status = 'compensating')
+        )
+      AND replace(t.state::text, '\u0000', '')::json -> 'steps' -> g.step ->> 'status'
+        = CASE g.phase WHEN 'action' THEN 'scheduled' ELSE 'compensating' END
+) AS waiting;
+
 -- name: backlog
--- How many tasks wait for a person, when the first timer goes off, and since when the oldest command
--- waits for its turn.
-SELECT (SELECT count(*) FROM headway.tasks WHERE waits) AS waiting,
-       (SELECT min(due_at) FROM headway.tasks WHERE due_at IS NOT NULL) AS oldest_due,
+-- When the first timer goes off, and since when the oldest command waits for its turn.
+SELECT (SELECT min(due_at) FROM headway.tasks WHERE due_at IS NOT NULL) AS oldest_due,
        (SELECT min(since) FROM headway.admissions WHERE state = 'waiting') AS oldest_admission;

@@ -47,7 +47,7 @@ NOT_SIMULATED = (
         "no simulated person looks at dead letters",
     )
     | dict.fromkeys(
-        ("tallies_since", "count_by_status", "backlog"),
+        ("tallies_since", "count_by_status", "count_waiting", "backlog"),
         "no simulated person looks at the overview",
     )
     | dict.fromkeys(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from harness.asking import Asking
+from harness.eventually import eventually
 from playwright.async_api import Locator, Page, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -25,6 +27,32 @@ async def test_figures_tell_what_just_happened(page: Page, api: Asking) -> None:
     await expect(figure(page, "failures")).not_to_have_text("0")
     badge = page.get_by_label("Pages", exact=True).get_by_role("link", name="Parked")
     await expect(badge).to_contain_text("wait for a person", timeout=15_000)
+
+
+async def test_as_much_waits_for_a_person_as_the_queue_lists(page: Page, api: Asking) -> None:
+    await api.settled("order", {"fate": "stuck"})
+    await api.submit("refund", {"amount": 77})  # waits for the approval of a step
+    for amount in (500, 5_000):  # a call whose end nobody knows, and one that waits for approval
+        task = await api.submit("refund", {"amount": amount})
+        await api.act("approve", task=task, step="agree")
+
+    async def kinds() -> bool:
+        found = {each["kind"] for each in await queue(api)}
+        return found == {"parked", "approval", "gate", "unsettled"}
+
+    await eventually(kinds, 15)
+    await page.goto("/")
+    await expect(figure(page, "parked")).to_have_text(str(len(await queue(api))))
+
+
+async def queue(api: Asking) -> list[dict[str, Any]]:
+    """All that waits for a person."""
+    found, cursor = [], None
+    while not found or cursor:
+        more = await api.read("parked", limit=500, **({"cursor": cursor} if cursor else {}))
+        found += more["waiting"]
+        cursor = more["cursor"]
+    return found
 
 
 async def test_a_figure_and_a_status_lead_to_their_tasks(page: Page) -> None:
