@@ -29,6 +29,7 @@ NOT_SIMULATED = (
     )
     | dict.fromkeys(
         (
+            "adopt_spans",
             "claim_spans",
             "span_tasks",
             "span_histories",
