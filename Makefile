@@ -13,6 +13,9 @@ MINUTES ?= 30
 
 export PYTHONSAFEPATH := 1
 
+# Hundreds of processes are started, and each would compile all sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup demo test sim chaos check format bench lock clean
 
 setup: $(VENV)/.made-for-dev  ## everything a developer needs
@@ -22,7 +25,7 @@ demo: $(VENV)/.made-for-all  ## the order desk, while its processes are being ki
 
 test: setup  ## all tests, against real servers and processes; those that measure time run alone
 	$(BIN)/pytest -m timed
-	$(BIN)/pytest -m "not timed" --numprocesses 3 --dist loadfile
+	$(BIN)/pytest -m "not timed" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 sim: setup  ## simulated runs of the real code with faults, as many as SEEDS says: make sim SEEDS=1-10000
 	PYTHONHASHSEED=0 PYTHONPATH=tests $(BIN)/python -m simulation $(SEEDS)

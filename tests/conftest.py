@@ -21,6 +21,9 @@ from harness.services import RunningNats, RunningPostgres, Servers, nats_in, pos
 from harness.system import System, system_at
 
 
+TESTS = Path(__file__).parent
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Iterator[None]:
     """What a test printed may hold half a character; a report that travels may not."""
@@ -29,6 +32,28 @@ def pytest_runtest_makereport() -> Iterator[None]:
         (name, text.encode("utf-8", "replace").decode()) for name, text in report.sections
     ]
     return report
+
+
+LONGEST = (
+    "docs/test_guides.py",
+    "test_packaging.py",
+    "sagas/test_laws.py",
+    "cli/test_commands.py",
+    "storm/test_limits.py",
+    "test_readme.py",
+    "console/test_task_page.py",
+    "chaos/test_short_run.py",
+    "drills/test_drill.py",
+    "storm/test_breakers.py",
+    "http/test_schema.py",
+)
+"""The files that take longest, where a worker that is handed one last keeps all others waiting."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Hand out the longest files first."""
+    turns = {TESTS / name: turn for turn, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: turns.get(item.path, len(turns)))
 
 
 RELAXED = {"fsync": "off", "full_page_writes": "off"}
