@@ -23,6 +23,9 @@ POSTGRES_URL = "HEADWAY_POSTGRES_URL"
 DATA = "HEADWAY_DATA"
 
 
+NATS_SCHEMES = ("nats", "tls", "ws", "wss")
+POSTGRES_SCHEMES = ("postgresql", "postgres")
+
 Who = Literal["people", "agents", "coordinators"]
 
 
@@ -55,7 +58,7 @@ def find(given: Given, environ: Mapping[str, str], who: Who = "people") -> Addre
 
     BadInput when what was given is no URL.
     """
-    postgres_url = given.postgres_url or environ.get(POSTGRES_URL)
+    postgres_url = given_postgres(given.postgres_url, environ)
     if given.nats_url:
         return Addresses(_url(given.nats_url, "--nats-url"), postgres_url, "--nats-url")
     if environ.get(NATS_URL):
@@ -68,12 +71,28 @@ def without_secret(url: str) -> str:
     return ",".join(_without_secret(one) for one in url.split(","))
 
 
+def given_postgres(flag: str | None, environ: Mapping[str, str]) -> str | None:
+    """The URL of PostgreSQL that was given, if one was; BadInput when it is none."""
+    url, origin = (flag, "--postgres-url") if flag else (environ.get(POSTGRES_URL), POSTGRES_URL)
+    if url and url.partition("://")[0] not in POSTGRES_SCHEMES:
+        form = "postgresql://user:password@host:port/database"
+        raise BadInput(f"{origin} holds no URL of the form {form}")
+    return url or None
+
+
 def _url(url: str, origin: str) -> str:
-    try:
-        for one in url.split(","):
-            _ = urlsplit(one).port
-    except ValueError as error:
-        raise BadInput(f"{origin} holds no URL of the form nats://host:port: {error}") from None
+    form = f"{origin} holds no URL of the form nats://host:port"
+    for one in url.split(","):
+        scheme, separator, _ = one.partition("://")
+        if separator and scheme not in NATS_SCHEMES:
+            raise BadInput(f"{form}: {scheme}:// is not spoken by NATS")
+        try:
+            parts = urlsplit(one if separator else f"nats://{one}")
+            _ = parts.port
+        except ValueError as error:
+            raise BadInput(f"{form}: {error}") from None
+        if not parts.hostname:
+            raise BadInput(f"{form}: it names no host")
     return url
 
 

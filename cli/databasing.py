@@ -10,10 +10,11 @@ from typing import TypeVar
 
 from headway.agents.api import error_of
 from headway.agents.errors import Unavailable
-from headway.cli.addresses import POSTGRES_URL
+from headway.cli.addresses import POSTGRES_URL, given_postgres
 from headway.cli.failures import BadInput
 from headway.cli.terminal import Terminal
 from headway.coordinator.errors import Refusal, StoreRefused, StoreUnavailable
+from headway.coordinator.postgres_addresses import place
 
 D = TypeVar("D")
 T = TypeVar("T")
@@ -31,8 +32,7 @@ def in_database(
         async with opened(url) as found:
             return await work(found)
 
-    given = postgres_url or os.environ.get(POSTGRES_URL)
-    url = given or terminal.addresses().postgres_url
+    url = given_postgres(postgres_url, os.environ) or terminal.addresses().postgres_url
     if url is None:
         raise BadInput(f"no PostgreSQL address: set --postgres-url or {POSTGRES_URL}")
     try:
@@ -42,4 +42,6 @@ def in_database(
     except StoreRefused as error:
         raise error_of(422, str(error)) from None
     except StoreUnavailable as error:
-        raise Unavailable(f"PostgreSQL does not answer: {error}") from None
+        raise Unavailable(
+            f"no PostgreSQL answers at {place(url)} ({error}); is it running, and is the URL right?"
+        ) from None

@@ -12,6 +12,7 @@ from headway.agents.errors import (
     DeclarationError,
     HeadwayError,
     InvalidInput,
+    NotFound,
     NotLetIn,
     Refused,
     Unavailable,
@@ -50,6 +51,24 @@ class MissingExtra(HeadwayError):
 
 
 EXPECTED = (HeadwayError, SagaError, SchemaMismatch)
+
+_SHOWN_BY = {
+    "there is no task ": "headway list",
+    "there is no saga ": "headway saga list",
+    "there is no dead letter ": "headway dead list",
+    "there is no limit ": "headway limits list",
+    "no token ": "headway tokens list",
+}
+"""By the beginning of what is said of something that is not there: what lists those that are."""
+
+
+def told(error: Exception) -> str:
+    """What a person is told of an expected error."""
+    text = str(error)
+    if not isinstance(error, NotFound) or "`" in text or "(headway " in text:
+        return text
+    listed = next((each for start, each in _SHOWN_BY.items() if text.startswith(start)), "")
+    return f"{text}; `{listed}` shows those that are" if listed else text
 
 
 def exit_code(error: Exception) -> Exit:

@@ -10,7 +10,7 @@ import typer
 from headway.agents.client import Client
 from headway.agents.entries import Entry
 from headway.cli import output, traces
-from headway.cli.parsing import in_utc
+from headway.cli.parsing import in_utc, task_id
 from headway.cli.tasks import PANEL, TaskId
 from headway.cli.terminal import Terminal, command
 
@@ -51,7 +51,8 @@ def journal(
 def audit(
     terminal: Terminal,
     task: Annotated[
-        UUID | None, typer.Argument(metavar="TASK", help="A task's id; all tasks, without it.")
+        UUID | None,
+        typer.Argument(metavar="TASK", help="A task's id; all tasks, without it.", parser=task_id),
     ] = None,
     since: Annotated[
         datetime | None, typer.Option(help="Only from this moment on, in local time.")

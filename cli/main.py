@@ -31,7 +31,7 @@ from headway.cli import (
     webhooks,
     whoami,
 )
-from headway.cli.failures import EXPECTED, MEANINGS, exit_code
+from headway.cli.failures import EXPECTED, MEANINGS, exit_code, told
 from headway.cli.terminal import Terminal, command, shared_flags
 
 PANEL = "Look at the system"
@@ -100,7 +100,7 @@ def main() -> None:
     try:
         build()(prog_name="headway")
     except EXPECTED as error:
-        output.complain(str(error))
+        output.complain(told(error))
         sys.exit(exit_code(error))
 
 

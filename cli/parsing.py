@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import orjson
+import typer
 from headway.agents.manifest import Manifest
 from headway.agents.messages import describe
 from headway.cli.failures import BadInput
@@ -26,6 +28,16 @@ def json_from(text: str | None, what: str) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise BadInput(f"{what} is not JSON: {error}") from None
+
+
+def task_id(text: str) -> UUID:
+    """The id of a task."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no task's id, which is a UUID; `headway list` shows those of tasks"
+        ) from None
 
 
 def in_utc(moment: datetime | None) -> datetime | None:

@@ -8,10 +8,12 @@ from uuid import UUID
 
 import typer
 from headway.agents.client import Client
+from headway.agents.errors import NotFound
+from headway.agents.reading import UNKNOWN_FOR_S
 from headway.agents.views import PAGE_LIMIT_MAX, History, TaskStatus, TaskView
 from headway.cli import completing, output, tables, waiting
 from headway.cli.failures import BadInput, Exit
-from headway.cli.parsing import attributes_from, in_utc
+from headway.cli.parsing import attributes_from, in_utc, task_id
 from headway.cli.terminal import Terminal, command
 from headway.cli.watching import watch_live
 
@@ -21,7 +23,9 @@ STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
 
 TaskId = Annotated[
     UUID,
-    typer.Argument(metavar="TASK", help="The task's id.", autocompletion=completing.tasks),
+    typer.Argument(
+        metavar="TASK", help="The task's id.", parser=task_id, autocompletion=completing.tasks
+    ),
 ]
 SagaName = Annotated[
     str | None,
@@ -75,17 +79,28 @@ def watch(terminal: Terminal, task: TaskId) -> None:
     Exits with 0 if the task succeeded, with 1 if it ended otherwise or is parked.
     """
 
+    live = output.is_for_a_person() and not terminal.as_json
+
     async def follow(client: Client) -> TaskView:
+        if not terminal.as_json:
+            await _introduce(client, task)
+        if live:
+            return await watch_live(client, task)
         async for view in client.watch(task):
             terminal.show(view, tables.change)
             last = view
         return last
 
-    if not terminal.as_json:
-        output.narrate(f"watching {task}; Ctrl-C stops watching, not the task")
-    live = output.is_for_a_person() and not terminal.as_json
-    seen = terminal.ask(lambda client: watch_live(client, task)) if live else terminal.ask(follow)
+    seen = terminal.ask(follow)
     exit_by_outcome([seen.status])
+
+
+async def _introduce(client: Client, task: UUID) -> None:
+    try:
+        await client.status(task)
+    except NotFound:
+        output.narrate(f"no task {task} is known; it may come within {UNKNOWN_FOR_S:g} s")
+    output.narrate(f"watching {task}; Ctrl-C stops watching, not the task")
 
 
 def list_tasks(  # noqa: PLR0913, PLR0917  # each is a word of the command

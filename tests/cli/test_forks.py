@@ -89,5 +89,5 @@ def test_what_cannot_be_forked_is_refused_with_what_to_do_instead(shell: Shell) 
     shell.run_here("cancel", waiting)
     missing = str(new_task_id())
     assert refused(shell.run_here("fork", missing, "--from", "wait")) == (
-        f"headway: there is no task {missing}"
+        f"headway: there is no task {missing}; `headway list` shows those that are"
     )

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from command_shell import Ended
+from headway.agents.errors import NotFound, Refused
+from headway.cli.failures import told
 from headway.cli.main import main
 
 TASK = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -50,6 +52,16 @@ def give(
         ("submit order -a x", "KEY=VALUE"),
         ("list --status odd", "use running, compensating"),
         ("list --nats-url nats://host:port", "--nats-url holds no URL"),
+        (
+            "list --nats-url http://host:7480",
+            "--nats-url holds no URL of the form nats://host:port: http:// is not spoken by NATS",
+        ),
+        ("list --nats-url nats://", "of the form nats://host:port: it names no host"),
+        (
+            "tokens list --postgres-url host",
+            "--postgres-url holds no URL of the form postgresql://user:password@host:port/database",
+        ),
+        ("coordinator --nats-url nats://x --postgres-url nats://y", "--postgres-url holds no URL"),
         (f"approve {TASK}", "name either the step that waits, or with --invocation the call"),
         (f"reject {TASK} agree --invocation {TASK}", "`headway parked` lists both"),
         (f"signal {TASK} paid {{", "the payload is not JSON"),
@@ -80,6 +92,48 @@ def test_wrong_usage_exits_with_2_and_points_to_the_help(give: Give, arguments: 
     ended = give(*arguments.split())
     assert ended.code == 2
     assert "Usage: headway" in ended.err
+
+
+@pytest.mark.parametrize("command", ["status", "fork --from a", "watch", "journal", "audit"])
+def test_what_is_no_id_of_a_task_is_told_where_to_find_one(give: Give, command: str) -> None:
+    ended = give(*command.split(), "nope")
+    said = " ".join(ended.err.replace("│", " ").split())
+    assert ended.code == 2, ended
+    assert "'nope' is no task's id, which is a UUID; `headway list` shows those of tasks" in said
+
+
+def test_a_database_that_is_not_there_is_told_with_its_place(give: Give) -> None:
+    ended = give("tokens", "list", "--postgres-url", "postgresql://me:secret@127.0.0.1:1/x")
+    assert ended.code == 4
+    assert ended.err.startswith("headway: no PostgreSQL answers at 127.0.0.1:1 (")
+    assert ended.err.endswith("; is it running, and is the URL right?\n")
+    assert "secret" not in ended.err
+
+
+def test_nothing_is_announced_before_it_is_known_where_to_ask(give: Give) -> None:
+    ended = give("watch", TASK)
+    assert ended.code == 4
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (NotFound("there is no task 1"), "there is no task 1; `headway list` shows those that are"),
+        (
+            NotFound("there is no saga 'a'"),
+            "there is no saga 'a'; `headway saga list` shows those that are",
+        ),
+        (NotFound("there is no step 'a' in saga 'b'"), "there is no step 'a' in saga 'b'"),
+        (
+            NotFound("there is no saga 'a'; register it first (headway saga register)"),
+            "there is no saga 'a'; register it first (headway saga register)",
+        ),
+        (Refused("there is no task 1"), "there is no task 1"),
+    ],
+)
+def test_of_what_is_not_there_it_is_told_what_lists_it(error: Exception, words: str) -> None:
+    assert told(error) == words
 
 
 def test_a_setting_that_does_not_fit_is_named(give: Give, monkeypatch: pytest.MonkeyPatch) -> None:

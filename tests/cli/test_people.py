@@ -15,6 +15,7 @@ from headway.cli.interventions import person
 from headway.cli.main import main
 
 UNKNOWN = "01890a5d-ac96-774b-bcce-b302099a8057"
+NO_TASK = f"there is no task {UNKNOWN}; `headway list` shows those that are"
 MANIFEST = {"max_tokens": 1000, "tools": ["think", "pay", "unlock"], "goal": "be fair"}
 
 Give = Callable[..., Ended]
@@ -111,13 +112,13 @@ def test_what_was_done_is_in_the_journal_and_in_the_audit_log(shell: Shell, give
     )
     assert "15" in result
     assert "private" not in shown
-    whole = shell.run("journal", task, "consult", "--json").lines
+    whole = shell.run_here("journal", task, "consult", "--json").lines
     calls = [entry["data"] for entry in whole if entry["kind"] != "checkpoint"]
     assert calls == [{"question": "a private question"}, "a private answer"]
     acts = [line for line in give("audit", task).out.splitlines() if "by bank" in line]
     assert len(acts) == 1
     assert f"{task}  SignalReceived  paid" in acts[0]
-    kinds = [act["kind"] for act in shell.run("audit", task, "--json").lines]
+    kinds = [act["kind"] for act in shell.run_here("audit", task, "--json").lines]
     assert sorted(kinds) == ["SignalReceived", "intent", "result"]
     assert give("audit", task, "--since", "2999-01-01", "--json").out == ""
     assert "has no journal" in give("journal", task, "agree").err
@@ -198,9 +199,9 @@ def test_a_saga_is_shown_with_the_kinds_and_conditions_of_its_steps(give: Give) 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("approve", UNKNOWN, "agree"), 3, f"there is no task {UNKNOWN}"),
-        (("signal", UNKNOWN, "paid"), 3, f"there is no task {UNKNOWN}"),
-        (("journal", UNKNOWN, "consult"), 3, f"there is no task {UNKNOWN}"),
+        (("approve", UNKNOWN, "agree"), 3, NO_TASK),
+        (("signal", UNKNOWN, "paid"), 3, NO_TASK),
+        (("journal", UNKNOWN, "consult"), 3, NO_TASK),
         (
             ("submit", "refund", '{"amount": 5}', "--manifest", '{"agents": ["mail"]}'),
             2,
