@@ -15,7 +15,7 @@ UNKNOWN = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 def submit(shell: Shell, fate: str) -> str:
     """Submit an order and wait until it is settled; its id."""
-    ended = shell.run("submit", "order", json.dumps({"fate": fate}), "--wait", "--json")
+    ended = shell.run_here("submit", "order", json.dumps({"fate": fate}), "--wait", "--json")
     return str(ended.json["task"])
 
 
@@ -49,24 +49,26 @@ def test_submitting_without_waiting_prints_the_id_alone(shell: Shell) -> None:
 
 def test_submitting_the_same_id_again_is_harmless_unless_the_input_differs(shell: Shell) -> None:
     again = ("submit", "order", '{"fate": "fine"}', "--task", UNKNOWN[:-1] + "8", "--json")
-    assert [shell.run(*again).json["created"] for _ in range(2)] == [True, False]
-    other = shell.run("submit", "order", '{"fate": "refused"}', *again[3:])
+    assert [shell.run_here(*again).json["created"] for _ in range(2)] == [True, False]
+    other = shell.run_here("submit", "order", '{"fate": "refused"}', *again[3:])
     assert_explained(other, 3, UNKNOWN[:-1] + "8")
 
 
 def test_a_file_of_tasks_is_submitted_and_its_outcomes_are_counted(shell: Shell) -> None:
     fates = ["fine", "refused"] * 20
     (shell.folder / "tasks.jsonl").write_text("".join(f'{{"fate": "{f}"}}\n' for f in fates))
-    ended = shell.run("submit", "order", "--file", "tasks.jsonl", "-a", "batch=1", "--wait")
+    ended = shell.run_here("submit", "order", "--file", "tasks.jsonl", "-a", "batch=1", "--wait")
     assert ended.code == 1, ended
     assert [line.split() for line in ended.out.splitlines()] == [
         ["outcome", "tasks"],
         ["compensated", "20"],
         ["succeeded", "20"],
     ]
-    listed = shell.run("list", "-a", "batch=1", "-s", "succeeded", "--limit", "15", "--json").json
+    listed = shell.run_here(
+        "list", "-a", "batch=1", "-s", "succeeded", "--limit", "15", "--json"
+    ).json
     assert len(listed["tasks"]) == 15
-    rest = shell.run(
+    rest = shell.run_here(
         *("list", "-a", "batch=1", "-s", "succeeded", "--cursor", listed["cursor"], "--json")
     ).json
     assert (len(rest["tasks"]), rest["cursor"]) == (5, None)
@@ -74,30 +76,30 @@ def test_a_file_of_tasks_is_submitted_and_its_outcomes_are_counted(shell: Shell)
 
 def test_a_file_of_tasks_gives_one_receipt_a_line(shell: Shell) -> None:
     (shell.folder / "few.jsonl").write_text('{"fate": "fine"}\n{"fate": "fine"}\n')
-    ended = shell.run("submit", "order", "--file", "few.jsonl", "--json")
+    ended = shell.run_here("submit", "order", "--file", "few.jsonl", "--json")
     assert ended.code == 0, ended
     assert [line["saga"] for line in ended.lines] == ["order", "order"]
 
 
 def test_status_and_history_tell_what_happened(shell: Shell) -> None:
     task = submit(shell, "refused")
-    steps = {step["name"]: step for step in shell.run("status", task, "--json").json["steps"]}
+    steps = {step["name"]: step for step in shell.run_here("status", task, "--json").json["steps"]}
     assert steps["ship"]["error"]["message"] == "no carrier goes there"
     assert steps["reserve"]["status"] == "compensated"
-    assert "no carrier goes there" in shell.run("status", task).out
-    entries = shell.run("history", task, "--json").json["history"]
+    assert "no carrier goes there" in shell.run_here("status", task).out
+    entries = shell.run_here("history", task, "--json").json["history"]
     assert [entry["version"] for entry in entries] == list(range(1, len(entries) + 1))
-    assert len(shell.run("history", task).out.splitlines()) == len(entries) + 1
+    assert len(shell.run_here("history", task).out.splitlines()) == len(entries) + 1
 
 
 def test_watching_a_task_ends_when_it_ends(shell: Shell) -> None:
-    assert shell.run("watch", submit(shell, "fine")).code == 0
-    ended = shell.run("watch", submit(shell, "stuck"), "--json")
+    assert shell.run_here("watch", submit(shell, "fine")).code == 0
+    ended = shell.run_here("watch", submit(shell, "stuck"), "--json")
     assert (ended.code, ended.lines[-1]["status"]) == (1, "parked")
 
 
 def test_watching_can_be_interrupted(shell: Shell) -> None:
-    task = shell.run("submit", "waiting").out.strip()
+    task = shell.run_here("submit", "waiting").out.strip()
     watching = shell.start("watch", task, "--json")
     assert watching.stdout is not None
     assert json.loads(watching.stdout.readline())["status"] == "running"
@@ -109,43 +111,43 @@ def test_watching_can_be_interrupted(shell: Shell) -> None:
 def test_a_task_whose_agent_is_absent_says_for_whom_it_waits_and_can_be_cancelled(
     shell: Shell,
 ) -> None:
-    task = shell.run("submit", "waiting", "--json").json["task"]
-    assert "waits for agent 'absent'" in shell.run("status", task).out
-    cancelled = shell.run("cancel", task, "--reason", "ordered by mistake", "--json")
+    task = shell.run_here("submit", "waiting", "--json").json["task"]
+    assert "waits for agent 'absent'" in shell.run_here("status", task).out
+    cancelled = shell.run_here("cancel", task, "--reason", "ordered by mistake", "--json")
     assert cancelled.code == 0, cancelled
     assert cancelled.json["status"] in {"compensating", "compensated"}
-    assert "ordered by mistake" in shell.run("history", task).out
+    assert "ordered by mistake" in shell.run_here("history", task).out
 
 
 def test_a_parked_task_is_listed_retried_and_settled_by_hand(shell: Shell) -> None:
     task = submit(shell, "stuck")
-    assert task in shell.run("parked", "--saga", "order").out
-    assert "headway settle" in shell.run("status", task).out
-    assert shell.run("retry", task, "notify", "--json").json["status"] == "running"
-    assert shell.run("watch", task).code == 1
-    settled = shell.run("settle", task, "notify", "happened", "--reason", "phoned", "--json")
+    assert task in shell.run_here("parked", "--saga", "order").out
+    assert "headway settle" in shell.run_here("status", task).out
+    assert shell.run_here("retry", task, "notify", "--json").json["status"] == "running"
+    assert shell.run_here("watch", task).code == 1
+    settled = shell.run_here("settle", task, "notify", "happened", "--reason", "phoned", "--json")
     assert settled.json["status"] == "succeeded", settled
-    assert "phoned" in shell.run("history", task).out
+    assert "phoned" in shell.run_here("history", task).out
 
 
 def test_a_parked_task_is_resumed(shell: Shell) -> None:
     task = submit(shell, "stuck")
-    assert shell.run("resume", task, "--json").json["status"] == "running"
+    assert shell.run_here("resume", task, "--json").json["status"] == "running"
 
 
 def test_a_task_past_its_pivot_cannot_be_cancelled(shell: Shell) -> None:
-    assert_explained(shell.run("cancel", submit(shell, "stuck")), 3, "point of no return")
+    assert_explained(shell.run_here("cancel", submit(shell, "stuck")), 3, "point of no return")
 
 
 def test_sagas_are_listed_and_shown(shell: Shell) -> None:
-    listed = shell.run("saga", "list", "--json").json["sagas"]
+    listed = shell.run_here("saga", "list", "--json").json["sagas"]
     assert {saga["name"] for saga in listed} >= {"order", "waiting"}
-    shown = shell.run("saga", "show", "order").out
+    shown = shell.run_here("saga", "show", "order").out
     assert "shop.ship" in shown
     assert "pivot" in shown
-    definition = shell.run("saga", "show", "order", "--json").json["definition"]
+    definition = shell.run_here("saga", "show", "order", "--json").json["definition"]
     (shell.folder / "order.json").write_text(json.dumps(definition))
-    assert shell.run("saga", "register", "order.json").code == 0
+    assert shell.run_here("saga", "register", "order.json").code == 0
 
 
 def test_another_definition_under_the_same_version_is_refused(shell: Shell) -> None:
@@ -153,10 +155,10 @@ def test_another_definition_under_the_same_version_is_refused(shell: Shell) -> N
 
 
 def test_agents_are_listed_with_what_waits_for_them(shell: Shell) -> None:
-    agents = {one["agent"]: one for one in shell.run("agents", "--json").json["agents"]}
+    agents = {one["agent"]: one for one in shell.run_here("agents", "--json").json["agents"]}
     assert agents["shop"]["instances"][0]["slots"] > 0
     assert agents["absent"]["instances"] == []
-    assert "shop" in shell.run("agents").out
+    assert "shop" in shell.run_here("agents").out
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_agents_are_listed_with_what_waits_for_them(shell: Shell) -> None:
 def test_a_mistake_is_explained(
     shell: Shell, arguments: tuple[str, ...], code: int, word: str
 ) -> None:
-    assert_explained(shell.run(*arguments), code, word)
+    assert_explained(shell.run_here(*arguments), code, word)
 
 
 def test_an_input_over_the_limit_is_refused_before_it_is_sent(shell: Shell) -> None:

@@ -44,11 +44,11 @@ def test_documents_are_written_and_read_under_the_rules_of_their_collection(shel
     (shell.folder / "stages.json").write_text(json.dumps(stages))
     (shell.folder / "schema.json").write_text('{"required": ["status"]}')
     rules = ("--schema", "schema.json", "--transitions", "stages.json")
-    registered = shell.run("document", "collection", "orders", *rules, "--json")
+    registered = shell.run_here("document", "collection", "orders", *rules, "--json")
     assert (registered.code, registered.json["version"]) == (0, 1), registered
 
     def put(body: str, *options: str) -> Ended:
-        return shell.run("document", "put", "orders", "A-17", body, *options, "--json")
+        return shell.run_here("document", "put", "orders", "A-17", body, *options, "--json")
 
     assert put('{"status": "new"}', "--expected", "0").json["version"] == 1
     assert refused(put('{"status": "paid"}', "--expected", "4"), 3) == (
@@ -61,12 +61,12 @@ def test_documents_are_written_and_read_under_the_rules_of_their_collection(shel
     assert refused(put("{}"), 2) == (
         "document 'A-17' does not fit collection 'orders': body: \"status\" is a required property"
     )
-    deleted = shell.run("document", "delete", "orders", "A-17", "--expected", "1")
+    deleted = shell.run_here("document", "delete", "orders", "A-17", "--expected", "1")
     assert (deleted.code, deleted.out) == (0, "version 2\n")
-    before = shell.run("document", "get", "orders", "A-17", "--version", "1", "--json").json
+    before = shell.run_here("document", "get", "orders", "A-17", "--version", "1", "--json").json
     assert before["body"] == {"status": "new"}
-    assert shell.run("document", "list", "orders", "--json").json["documents"] == []
-    history = shell.run("document", "history", "orders", "A-17", "--json").json["versions"]
+    assert shell.run_here("document", "list", "orders", "--json").json["documents"] == []
+    history = shell.run_here("document", "history", "orders", "A-17", "--json").json["versions"]
     assert [version["deleted"] for version in history] == [False, True]
     assert "@" in history[0]["by"]
 
@@ -84,7 +84,7 @@ def test_a_file_of_rules_that_cannot_be_used_is_named(
 ) -> None:
     if content is not None:
         (elsewhere.folder / file).write_text(content)
-    ended = elsewhere.run("document", "collection", "orders", "--transitions", file)
+    ended = elsewhere.run_here("document", "collection", "orders", "--transitions", file)
     assert refused(ended, 2) == words
 
 

@@ -20,7 +20,7 @@ def mark() -> str:
 
 def waiting(shell: Shell, mark: str) -> str:
     """A task that waits for an agent that is absent."""
-    ended = shell.run("submit", "waiting", "{}", "--attribute", mark, "--json")
+    ended = shell.run_here("submit", "waiting", "{}", "--attribute", mark, "--json")
     return str(ended.json["task"])
 
 
@@ -41,44 +41,44 @@ def test_a_letter_is_listed_shown_replayed_and_then_left_out(shell: Shell) -> No
     publish(shell, subject, b'{"note": "a body"}', task)
     letter = 0
     for _ in range(50):
-        listed = shell.run("dead", "list", "--kind", "submission", "--json").json["letters"]
+        listed = shell.run_here("dead", "list", "--kind", "submission", "--json").json["letters"]
         found = [each["sequence"] for each in listed if each["subject"] == subject]
         if found:
             [letter] = found
             break
     assert letter, "it is refused within a few looks"
-    shown = shell.run("dead", "show", str(letter))
+    shown = shell.run_here("dead", "show", str(letter))
     assert '{"note": "a body"}' in shown.out, shown
     assert f"headway dead replay {letter}\n" in shown.out
-    replayed = shell.run("dead", "replay", str(letter), "--reason", "mended")
+    replayed = shell.run_here("dead", "replay", str(letter), "--reason", "mended")
     assert replayed.out == f"letter {letter}, of task {task}: replayed\n", replayed
-    assert f"\n{letter} " not in f"\n{shell.run('dead', 'list').out}"
-    every = shell.run("dead", "list", "--all").out
+    assert f"\n{letter} " not in f"\n{shell.run_here('dead', 'list').out}"
+    every = shell.run_here("dead", "list", "--all").out
     assert any(
         line.split()[:1] == [str(letter)] and "replayed" in line for line in every.split("\n")
     )
-    dropped = shell.run("dead", "drop", str(letter))
+    dropped = shell.run_here("dead", "drop", str(letter))
     assert dropped.code == 3
     assert "there is nothing to drop" in dropped.err
-    audit = shell.run("audit", task).out
+    audit = shell.run_here("audit", task).out
     assert f"dead-letter-replayed  letter {letter}  by " in audit
     assert audit.endswith("  mended\n")
 
 
 def test_many_tasks_are_cancelled_after_a_look_at_them(shell: Shell, mark: str) -> None:
     tasks = {waiting(shell, mark) for _ in range(3)}
-    planned = shell.run("batch", "cancel", "--attribute", mark, "--dry-run")
+    planned = shell.run_here("batch", "cancel", "--attribute", mark, "--dry-run")
     assert (planned.code, planned.out) == (0, "3 would be cancelled\n"), planned
-    done = shell.run("batch", "cancel", "--attribute", mark, "--agent", "absent", "--json")
+    done = shell.run_here("batch", "cancel", "--attribute", mark, "--agent", "absent", "--json")
     assert done.code == 0, done
     assert set(done.json["tasks"]) == tasks
-    again = shell.run("batch", "cancel", "-a", mark)
+    again = shell.run_here("batch", "cancel", "-a", mark)
     assert (again.code, again.out) == (0, "0 cancelled\n")
 
 
 def test_a_batch_tells_what_refused_it_and_why(shell: Shell, mark: str) -> None:
     task = waiting(shell, mark)
-    ended = shell.run("batch", "retry", "-a", mark, "--status", "running")
+    ended = shell.run_here("batch", "retry", "-a", mark, "--status", "running")
     assert ended.code == 1
     lines = ended.out.splitlines()
     assert lines[:2] == ["0 retried", "1 refused it"]
@@ -87,8 +87,8 @@ def test_a_batch_tells_what_refused_it_and_why(shell: Shell, mark: str) -> None:
         task,
         "the task is running; only a parked task waits for a person",
     ]
-    shell.run("cancel", task)
-    empty = shell.run("batch", "cancel")
+    shell.run_here("cancel", task)
+    empty = shell.run_here("batch", "cancel")
     assert empty.code == 2
     assert "filter: narrow it by a saga" in empty.err
 
@@ -96,42 +96,44 @@ def test_a_batch_tells_what_refused_it_and_why(shell: Shell, mark: str) -> None:
 def test_tasks_are_listed_by_an_agent_of_their_saga(shell: Shell, mark: str) -> None:
     task = waiting(shell, mark)
     by_agent = [
-        shell.run("list", "-a", mark, "--agent", agent, "--json").json["tasks"]
+        shell.run_here("list", "-a", mark, "--agent", agent, "--json").json["tasks"]
         for agent in ("absent", "shop")
     ]
     assert [[row["task"] for row in rows] for rows in by_agent] == [[task], []]
-    shell.run("cancel", task)
+    shell.run_here("cancel", task)
 
 
 def test_a_webhook_shows_its_secret_once(shell: Shell) -> None:
     name = f"hook-{uuid4().hex[:8]}"
-    made = shell.run("webhooks", "create", name, "--signal", "name:paid", "--saga", "refund")
+    made = shell.run_here("webhooks", "create", name, "--signal", "name:paid", "--saga", "refund")
     assert made.out.startswith("whsec_"), made
     assert made.err == (
         f"POST /hooks/{name} at any coordinator's HTTP; the secret is not shown again\n"
     )
-    listed = shell.run("webhooks", "list")
+    listed = shell.run_here("webhooks", "list")
     assert name in listed.out
     assert "name:paid" in listed.out
-    assert "whsec_" not in listed.out + shell.run("webhooks", "list", "--json").out
-    gone = shell.run("webhooks", "remove", name, "--reason", "not used")
+    assert "whsec_" not in listed.out + shell.run_here("webhooks", "list", "--json").out
+    gone = shell.run_here("webhooks", "remove", name, "--reason", "not used")
     assert gone.out == f"no webhook {name} any more\n"
-    assert shell.run("webhooks", "remove", name).code == 3
-    acts = [line for line in shell.run("audit").out.splitlines() if f"  {name}  by " in line]
+    assert shell.run_here("webhooks", "remove", name).code == 3
+    acts = [line for line in shell.run_here("audit").out.splitlines() if f"  {name}  by " in line]
     assert [line.split()[2] for line in acts] == ["webhook-created", "webhook-removed"]
 
 
 def test_agents_tell_what_they_run_on_and_sagas_how_many_tasks_they_have(shell: Shell) -> None:
     shop = next(
-        each for each in shell.run("agents", "--json").json["agents"] if each["agent"] == "shop"
+        each
+        for each in shell.run_here("agents", "--json").json["agents"]
+        if each["agent"] == "shop"
     )
     [instance] = shop["instances"]
     assert instance["sdk"].startswith("headway ")
     assert len(instance["config"]) == 16
-    ended = shell.run("submit", "order", '{"fate": "fine"}', "--wait")
+    ended = shell.run_here("submit", "order", '{"fate": "fine"}', "--wait")
     assert ended.code == 0
     for _ in range(50):
-        listed = shell.run("saga", "list", "--json").json["sagas"]
+        listed = shell.run_here("saga", "list", "--json").json["sagas"]
         order = next(each for each in listed if (each["name"], each["version"]) == ("order", 1))
         if order["counts"].get("succeeded"):
             break

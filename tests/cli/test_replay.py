@@ -148,22 +148,22 @@ def test_a_changed_handler_is_told_by_its_first_call_that_differs(
 
 
 def test_what_is_no_record_is_refused(shell: Shell, record: Path, document: dict[str, Any]) -> None:
-    nowhere = shell.run("replay", "nowhere.json")
+    nowhere = shell.run_here("replay", "nowhere.json")
     assert (nowhere.code, nowhere.err.strip()) == (
         2,
         "headway: cannot read nowhere.json: No such file or directory",
     )
-    later = shell.run("replay", kept(shell, {**document, "format_version": 2}))
+    later = shell.run_here("replay", kept(shell, {**document, "format_version": 2}))
     assert (later.code, "format_version: Input should be 1" in later.err) == (2, True)
     assert later.err.strip().endswith("write one with: headway history TASK --json")
     cut = {**document, "history": document["history"][:-1]}
-    shorter = shell.run("replay", kept(shell, cut))
+    shorter = shell.run_here("replay", kept(shell, cut))
     assert (shorter.code, shorter.err.strip()) == (
         2,
         f"headway: the record says version {document['version']}, but its history does not go from "
         "version 1 to that one",
     )
-    parked = shell.run("replay", kept(shell, {**document, "status": "parked"}))
+    parked = shell.run_here("replay", kept(shell, {**document, "status": "parked"}))
     assert (parked.code, parked.err.strip()) == (
         2,
         "headway: the record says parked, but its history leads to succeeded",
@@ -179,7 +179,7 @@ def test_a_masked_record_is_replayed_only_where_its_payloads_do_not_matter(
     shell: Shell, document: dict[str, Any]
 ) -> None:
     digest = {"sha256": "0" * 64, "bytes": 12}
-    ended = shell.run("replay", kept(shell, {**document, "input": digest}))
+    ended = shell.run_here("replay", kept(shell, {**document, "input": digest}))
     assert (ended.code, ended.err.strip()) == (
         2,
         "headway: the payloads of this record are digests, and its saga depends on them; export it "

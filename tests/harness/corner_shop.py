@@ -13,6 +13,7 @@ from pathlib import Path
 from command_shell import Shell
 
 READY_WITHIN_S = 60.0
+POLL_S = 0.05
 
 SHOP = '''
 """A shop whose orders fare as their input says."""
@@ -138,7 +139,8 @@ def open_shop(folder: Path) -> Iterator[Shell]:
 def _until_present(shell: Shell, agent: str) -> None:
     deadline = time.monotonic() + READY_WITHIN_S
     while time.monotonic() < deadline:
-        listed = shell.run("agents", "--json").json["agents"]
+        listed = shell.run_here("agents", "--json").json["agents"]
         if any(one["agent"] == agent and one["instances"] for one in listed):
             return
+        time.sleep(POLL_S)
     raise AssertionError(f"agent {agent} is not there after {READY_WITHIN_S:g} s")
