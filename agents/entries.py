@@ -37,11 +37,14 @@ class _Model(BaseModel):
 
 
 class Usage(_Model):
-    """What model calls cost. In a reply: of the whole task so far."""
+    """What model calls cost; of a single one also whose model was asked, and which. In a reply: of
+    the whole task so far."""
 
     input_tokens: int = Field(default=0, ge=0)
     output_tokens: int = Field(default=0, ge=0)
     cost_usd: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    provider: str = Field(default="", max_length=KEY_MAX_CHARS)
+    model: str = Field(default="", max_length=KEY_MAX_CHARS)
 
     @property
     def tokens(self) -> int:

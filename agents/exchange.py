@@ -102,9 +102,14 @@ def usage_of(tool: Tool, returned: Any) -> Usage | None:
     """What a tool says that it used, None if it says nothing; raises InvalidValue."""
     if not isinstance(returned, Metered):
         return None
-    used = (returned.input_tokens, returned.output_tokens, returned.cost_usd)
     try:
-        usage = Usage(input_tokens=used[0], output_tokens=used[1], cost_usd=used[2])
+        usage = Usage(
+            input_tokens=returned.input_tokens,
+            output_tokens=returned.output_tokens,
+            cost_usd=returned.cost_usd,
+            provider=returned.provider,
+            model=returned.model,
+        )
     except ValidationError as error:
         raise InvalidValue(f"what tool {tool.name!r} used: {describe(error)}") from error
     if usage.tokens > TOKENS_MAX or usage.cost_usd > COST_MAX_USD:

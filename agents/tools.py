@@ -129,12 +129,21 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class Metered(Generic[T]):
-    """Returned by a tool that tells what it used; the caller gets `value`."""
+    """Returned by a tool that tells what it used; the caller gets `value`.
+
+    Attributes:
+        input_tokens, output_tokens: counted against the task's budget.
+        cost_usd: US dollars, likewise.
+        provider: whose model was asked, as OpenTelemetry names it: "openai", "anthropic", ...
+        model: the name of the model that was asked. Both are in the journal and in the call's span.
+    """
 
     value: T
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+    provider: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

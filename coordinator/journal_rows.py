@@ -276,7 +276,11 @@ def _value(where: str, value: Any) -> bytes | None:
 
 
 def _check_usage(where: str, usage: Usage | None) -> None:
-    if usage is not None and (usage.tokens > TOKENS_MAX or usage.cost_usd > COST_MAX_USD):
+    if usage is None:
+        return
+    check_words(f"{where}.provider", usage.provider)
+    check_words(f"{where}.model", usage.model)
+    if usage.tokens > TOKENS_MAX or usage.cost_usd > COST_MAX_USD:
         raise Refusal(
             f"{where}: one call uses at most {TOKENS_MAX} tokens and {COST_MAX_USD:.0f} US dollars",
             422,

@@ -35,6 +35,7 @@ HARMLESS = frozenset(
             "trail",
         ),
         *("bounds", "key", "seq", "tool", "arguments_digest", "datadigest", "size", "usage"),
+        "provider",
         *("took_ms", "sensitive", "model", "outcome", "public_key", "role", "rate", "burst"),
         *("concurrency", "scope", "agent", "version", "invocation", "task", "at", "sequence"),
         *("subject", "fate", "forked_from", "traceparent"),

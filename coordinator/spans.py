@@ -326,6 +326,7 @@ def _call(task: UUID, intent: Entry, ending: Entry | None, ended: int, bars: Seq
     outcome = "unknown" if ending is None else ending.kind
     attributes: dict[str, Any] = {
         t.GEN_AI_OPERATION: operation,
+        **_asked(ending),
         t.GEN_AI_TOOL: intent.tool,
         t.STEP: intent.step,
         t.PHASE: intent.phase,
@@ -346,7 +347,7 @@ def _call(task: UUID, intent: Entry, ending: Entry | None, ended: int, bars: Seq
         task.bytes,
         tracing.invocation_span(invocation),
         parent,
-        f"{operation} {intent.tool}",
+        f"{operation} {attributes.get(t.GEN_AI_REQUEST_MODEL, intent.tool)}",
         CLIENT if model else INTERNAL,
         intent.at,
         max(ended, intent.at),
@@ -354,6 +355,13 @@ def _call(task: UUID, intent: Entry, ending: Entry | None, ended: int, bars: Seq
         own,
         error=outcome if outcome in ("failure", "unknown") else "",
     )
+
+
+def _asked(ending: Entry | None) -> Attributes:
+    """Whose model a call asked, and which, as far as its tool told."""
+    usage = {} if ending is None else ending.meta.get("usage", {})
+    told = {t.GEN_AI_PROVIDER: usage.get("provider"), t.GEN_AI_REQUEST_MODEL: usage.get("model")}
+    return {name: value for name, value in told.items() if value}
 
 
 def _used(ending: Entry | None) -> Attributes:

@@ -45,6 +45,7 @@ function entryView(entry) {
   const about = entry.tool ? [h("code", {}, entry.tool), " ", WORDS[entry.kind]] : WORDS[entry.kind];
   const told = [
     entry.took_ms > 0 && duration(entry.took_ms),
+    entry.usage?.model,
     entry.usage && `${count(entry.usage.input_tokens + entry.usage.output_tokens)} tokens, $${entry.usage.cost_usd}`,
     entry.by && `by ${entry.by}`,
     entry.reason,

@@ -133,10 +133,11 @@ _OFFERED: dict[str, type[_Arguments]] = {
 async def ask_model(call: Call, talk: list[Message]) -> Metered[Message]:
     """The model's next message. (An endpoint that knows no Idempotency-Key bills the one call that
     was under way at a kill again.)"""
+    model = os.environ.get(MODEL_VARIABLE, MODEL_DEFAULT)
     reply = await post(
         f"{os.environ[MODEL_URL_VARIABLE].rstrip('/')}/chat/completions",
         {
-            "model": os.environ.get(MODEL_VARIABLE, MODEL_DEFAULT),
+            "model": model,
             "messages": talk,
             "tools": [_offer(name, arguments) for name, arguments in _OFFERED.items()],
         },
@@ -150,6 +151,7 @@ async def ask_model(call: Call, talk: list[Message]) -> Metered[Message]:
         reply["choices"][0]["message"],
         input_tokens=usage.get("prompt_tokens", 0),
         output_tokens=usage.get("completion_tokens", 0),
+        model=model,
     )
 
 

@@ -900,10 +900,24 @@ async def test_what_was_used_is_counted_once() -> None:
     assert ctx.usage.tokens == 30
 
 
+async def test_the_journal_keeps_whose_model_was_asked_and_which() -> None:
+    @tool(recovery="natural", model=True)
+    async def ask() -> Metered[str]:
+        return Metered("hm", input_tokens=3, provider="anthropic", model="claude")
+
+    journal = MemoryJournal()
+    ctx = context(journal=journal)
+    await ctx.call(ask)
+    kept = journal.entries[1].usage
+    assert kept == Usage(input_tokens=3, provider="anthropic", model="claude")
+    assert ctx.usage == Usage(input_tokens=3), "of the whole task no single model is told"
+
+
 @pytest.mark.parametrize(
     "used",
     [
         {"input_tokens": -1},
+        {"model": "m" * 201},
         {"input_tokens": 10**13},
         {"cost_usd": float("nan")},
         {"cost_usd": 1e10},

@@ -486,6 +486,16 @@ async def test_a_call_that_is_under_way_is_not_begun_again(office):
             422,
             "entries.0.usage: one call uses at most 1000000000000 tokens and 1000000000 US dollars",
         ),
+        (
+            NewEntry(kind="note", usage=Usage(provider="a\0")),
+            422,
+            "entries.0.usage.provider: a NUL character cannot be stored",
+        ),
+        (
+            NewEntry(kind="note", usage=Usage(model="\0")),
+            422,
+            "entries.0.usage.model: a NUL character cannot be stored",
+        ),
         (NewEntry(kind="note", took_ms=2**70), 422, "entries.0: Integer exceeds 64-bit range"),
     ],
 )

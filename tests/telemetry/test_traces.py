@@ -137,7 +137,8 @@ async def test_spans_that_are_sent_again_after_a_crash_are_the_same(
 
 @tool(recovery="natural", model=True)
 async def think(text: str) -> Metered[str]:
-    return Metered(f"{text}!", input_tokens=60, output_tokens=40, cost_usd=0.5)
+    used = {"input_tokens": 60, "output_tokens": 40, "cost_usd": 0.5}
+    return Metered(f"{text}!", **used, provider="openai", model="gpt-5")
 
 
 @tool(recovery="natural", retry=ONCE)
@@ -173,17 +174,19 @@ async def test_calls_of_tools_and_models_are_within_their_attempt_with_what_they
     view = await thought(system)
     spans = whole(await trace_of(collector, view.task), view.task)
     assert names(spans) == [
-        *("chat think", "execute_tool stumble", "invoke_agent thinker.think"),
+        *("chat gpt-5", "execute_tool stumble", "invoke_agent thinker.think"),
         "invoke_workflow thought",
     ]
     attempt, asked, failed = (
         named(spans, name)
-        for name in ("invoke_agent thinker.think", "chat think", "execute_tool stumble")
+        for name in ("invoke_agent thinker.think", "chat gpt-5", "execute_tool stumble")
     )
     assert asked.span.parent_span_id == failed.span.parent_span_id == attempt.span.span_id
     told = asked.attributes
     assert (told["gen_ai.usage.input_tokens"], told["gen_ai.usage.output_tokens"]) == (60, 40)
     assert told["headway.call.cost_usd"] == 0.5
+    assert (told["gen_ai.provider.name"], told["gen_ai.request.model"]) == ("openai", "gpt-5")
+    assert (told["gen_ai.operation.name"], told["gen_ai.tool.name"]) == ("chat", "think")
     assert len(told["headway.call.arguments_digest"]) == 64
     assert failed.span.status.code == failed.span.status.STATUS_CODE_ERROR
     assert failed.attributes["headway.outcome"] == "failure"
@@ -209,7 +212,7 @@ async def test_who_wants_arguments_and_results_in_spans_gets_them(
 ):
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     view = await thought(system)
-    told = named(await trace_of(collector, view.task), "chat think").attributes
+    told = named(await trace_of(collector, view.task), "chat gpt-5").attributes
     assert told["gen_ai.tool.call.arguments"] == f'{{"text":"{SECRET}"}}'
     assert told["gen_ai.tool.call.result"] == f'"{SECRET}!"'
 
