@@ -57,7 +57,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 @pytest.fixture(scope="session")
 def site(shell: Shell) -> Site:
-    way_in = shell.run("console", "--json").json
+    way_in = shell.run_here("console", "--json").json
     return Site(way_in["url"], way_in["token"], shell)
 
 
