@@ -25,7 +25,8 @@ class _Model(BaseModel):
 
 class LetterFate(_Model):
     """What a person did with a letter. `replaying`: its message was about to be published again,
-    and nobody knows whether it was; asking for that once more is harmless."""
+    and nobody knows whether it was; asking for that once more is harmless, and a minute later it
+    may be dropped as well."""
 
     fate: Literal["replaying", "replayed", "dropped"]
     at: datetime

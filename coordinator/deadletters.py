@@ -2,8 +2,9 @@
 
 No letter is ever taken out of its stream: what was done with one is kept in PostgreSQL, together
 with the entry of the audit log, and the list leaves it out. Always holds: a message is published
-again only once it is noted who wants that; where nobody knows whether it was, doing it again is
-harmless, since a submission has the id of its task and an event that of its attempt.
+again only once it is noted who wants that; where nobody knows whether it was, since its coordinator
+died, doing it again is harmless: a submission has the id of its task and an event that of its
+attempt. After REPLAY_WITHIN_S that is an act of its own, and the letter may be dropped instead.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from headway.coordinator.store import Store
 from headway.coordinator.vouching import VOUCHED_HEADER, Vouching
 
 LOOKED_AT_MAX = 1_000  # letters for one page, with those that were dealt with
+REPLAY_WITHIN_S = 60.0  # far longer than a coordinator tries; then it is given up
 NO_TASK = UUID(int=0)
 
 
@@ -116,7 +118,7 @@ class DeadLetters:
         if fate.fate == "replaying":
             raise Refusal(
                 f"letter {letter.sequence} is being replayed, and nobody knows whether it was; "
-                "replay it again",
+                f"replay it again, or drop it {REPLAY_WITHIN_S:.0f} s after {fate.at:%H:%M:%SZ}",
                 409,
             )
         if fate.fate == "replayed":
@@ -140,7 +142,8 @@ class DeadLetters:
     async def _deal_with(
         self, extent: Extent, letter: Letter, request: LetterAct, fate: str, task: UUID | None
     ) -> LetterFate:
-        """Note what is done with a letter, unless something was before; what was."""
+        """Note what is done with a letter, unless something was before, other than a replay that
+        was given up; answers what is done or was."""
         check_words(request.by, request.reason)
         word = "replayed" if fate == "replaying" else fate
         await self._store.fetch(
@@ -154,6 +157,7 @@ class DeadLetters:
             f"dead-letter-{word}",
             f"letter {letter.sequence}",
             _about(letter),
+            REPLAY_WITHIN_S,
         )
         return (await self._fates(extent, [letter.sequence]))[letter.sequence]
 

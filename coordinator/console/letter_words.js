@@ -7,6 +7,8 @@
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 
+const REPLAY_WITHIN_MS = 60_000; // then its coordinator is not there any more
+
 export const KINDS = {
   submission: "Submission",
   event: "Event of an agent",
@@ -34,6 +36,9 @@ export const LETTER_ACTS = {
 };
 
 export function fateMark({ fate, kept }) {
+  if (fate?.fate === "replaying" && Date.now() - Date.parse(fate.at) > REPLAY_WITHIN_MS) {
+    return h("span", { class: "status status-unknown" }, icon("unknown"), "Replay did not end");
+  }
   if (!fate) return h("span", { class: "muted", title: kept || null }, kept ? "cannot be replayed" : "open");
   const [outline, words] = FATES[fate.fate];
   return h("span", { class: `status status-${outline}` }, icon(outline), words);

@@ -5,6 +5,8 @@
 `--die-at announcement`: right after the commit that ends a task, before anybody is told.
 `--die-at spans`: right before the spans of a task that ended are sent to a collector.
 `--die-at sent`: right after a collector has taken them.
+`--die-at replay`: right before the message of a dead letter is published again.
+`--die-at replayed`: right after that, before it is noted.
 `--die-at child`: right after the commit that makes a child task due, before it is begun.
 """
 
@@ -23,13 +25,14 @@ from headway.agents.wire import Wire
 from headway.coordinator import span_sending, streams
 from headway.coordinator.app import serve
 from headway.coordinator.bus import Bus
+from headway.coordinator.deadletters import DeadLetters
 from headway.coordinator.family import Family
 from headway.coordinator.settings import Settings
 from headway.coordinator.span_sending import SpanSending
 from headway.coordinator.store import Store
 
 DEADLY_STEP = "b"
-MOMENTS = ["publish", "ack", "announcement", "child", "spans", "sent"]
+MOMENTS = ["publish", "ack", "announcement", "child", "replay", "replayed", "spans", "sent"]
 
 
 def die() -> None:
@@ -64,6 +67,10 @@ def arm(moment: str) -> None:
             die_instead_of(SpanSending, "_pay", lambda _rows, _owed: True)
         case "sent":
             die_instead_of(Store, "fetch", lambda name, *_: name == "spans_sent")
+        case "replay":
+            die_instead_of(DeadLetters, "_publish", lambda *_: True)
+        case "replayed":
+            die_instead_of(Store, "fetch", lambda name, *_: name == "letter_is_replayed")
         case "child":
             die_instead_of(Family, "begin", lambda _parent, _action: True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -261,10 +262,11 @@ async def test_a_letter_that_was_replayed_cannot_be_dropped(world, client):
     )
     listed = {row.sequence: row for row in (await client.dead_letters()).letters}
     assert listed[letter.sequence].fate.fate == "replaying"
+    begun = listed[letter.sequence].fate.at
     assert await refusal(client.drop_letter(letter.sequence)) == (
         409,
         f"letter {letter.sequence} is being replayed, and nobody knows whether it was; "
-        "replay it again",
+        f"replay it again, or drop it 60 s after {begun:%H:%M:%SZ}",
     )
     receipt = await client.replay_letter(letter.sequence, by="ann")
     at = f"{receipt.fate.at:%Y-%m-%d %H:%M:%SZ}"
@@ -272,6 +274,28 @@ async def test_a_letter_that_was_replayed_cannot_be_dropped(world, client):
         409,
         f"letter {letter.sequence} was replayed by eve at {at}; there is nothing to drop",
     )
+
+
+@pytest.mark.parametrize("act", ["replay", "drop"])
+async def test_a_replay_that_did_not_end_is_given_up_after_a_minute(world, client, act):
+    letter = await refused(client)
+    await world.fetch(
+        "INSERT INTO headway.dead_letters "
+        "SELECT created, $1, 'replaying', now() - interval '61 seconds', 'eve', '' "
+        "FROM headway.streams WHERE name = 'HW_DEAD'",
+        letter.sequence,
+    )
+    asked = client.replay_letter if act == "replay" else client.drop_letter
+    receipts = [await asked(letter.sequence, "eve's did not end", by=who) for who in ("ann", "bob")]
+    assert receipts[0] == receipts[1]
+    fate = receipts[0].fate
+    assert (fate.fate, fate.by) == ("replayed" if act == "replay" else "dropped", "ann")
+    noted = [
+        (entry.who, entry.kind)
+        async for entry in client.audit(since=fate.at - timedelta(seconds=5))
+        if entry.what == f"letter {letter.sequence}"
+    ]
+    assert noted == [("ann", f"dead-letter-{fate.fate}")]
 
 
 async def test_letters_that_are_not_there_and_cursors_that_were_made_up_are_refused(client):
