@@ -190,8 +190,8 @@ class TaskRow(_Model):
 
 
 class TaskFilter(_Model):
-    """Which tasks are meant. `agent`: those whose saga has steps for it, or had when it was
-    registered; what was handed off to an agent is not looked for."""
+    """Which tasks are meant. `agent`: those whose saga has steps for it; not those that only an
+    agent handed off to it, whose steps are in their histories alone."""
 
     status: list[TaskStatus] = Field(default_factory=list)
     saga: str | None = None
@@ -203,6 +203,9 @@ class TaskFilter(_Model):
 
 
 class ListRequest(TaskFilter):
+    """list: the tasks that a filter means, newest first. Those of an `agent` are those whose saga
+    has steps for it; not those that only an agent handed off to it."""
+
     limit: int = Field(default=50, ge=1, le=PAGE_LIMIT_MAX)
     cursor: str | None = None
 
