@@ -16,10 +16,12 @@ from headway.agents.deadletter_views import (
     LetterView,
 )
 from headway.agents.webhook_views import (
+    OVERLAP_S,
     WebhookList,
     WebhookMade,
     WebhookRef,
     WebhookRequest,
+    WebhookRotation,
 )
 
 
@@ -78,6 +80,14 @@ class Operating(Api):
     async def webhooks(self) -> WebhookList:
         """All webhooks, without their secrets."""
         return await self.ask("webhook.list", b"{}", WebhookList)
+
+    async def rotate_webhook(
+        self, name: str, reason: str = "", *, overlap_s: int = OVERLAP_S, by: str = ""
+    ) -> WebhookMade:
+        """Give a webhook another secret, which is not shown again; the one before is good for
+        `overlap_s` seconds more. NotFound if there is none."""
+        request = made(WebhookRotation, name=name, reason=reason, overlap_s=overlap_s, by=by)
+        return await self.ask("webhook.rotate", request, WebhookMade, repeatable=False)
 
     async def remove_webhook(self, name: str, reason: str = "", *, by: str = "") -> WebhookRef:
         """Take nothing there any more; its secret is of no use from then on."""

@@ -3,7 +3,8 @@
 A webhook is an address, `POST /hooks/<name>`, where another system sends what becomes a signal for
 a task. Deliveries are signed as Standard Webhooks has it: the headers `webhook-id`,
 `webhook-timestamp` (seconds since 1970) and `webhook-signature`, which is `v1,` and the HMAC-SHA256
-over `<id>.<timestamp>.<body>` in base64, with the secret after `whsec_` as key.
+over `<id>.<timestamp>.<body>` in base64, with the secret after `whsec_` as key. Several signatures,
+separated by spaces, may stand there: one that fits is enough.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 PLACE_MAX_CHARS = 512
 DELIVERY_ID_MAX_CHARS = 120
+OVERLAP_S = 86_400  # in which two secrets of a webhook are good, unless it is said otherwise
+OVERLAP_MAX_S = 30 * 86_400
 
 Name = Annotated[str, Field(pattern=f"^{TOKEN.pattern}$")]
 Place = Annotated[str, Field(max_length=PLACE_MAX_CHARS)]
@@ -53,8 +56,17 @@ class WebhookRequest(_Model):
     by: str = ""
 
 
+class WebhookRotation(WebhookRef):
+    """webhook.rotate: another secret, which is good at once. The one before stays good for
+    `overlap_s` seconds, in which its sender changes over; 0: it leaked, and ends now. One that is
+    older still ends in any case."""
+
+    overlap_s: int = Field(default=OVERLAP_S, ge=0, le=OVERLAP_MAX_S)
+
+
 class WebhookView(_Model):
-    """A webhook; `path` is its address below that of any coordinator's HTTP."""
+    """A webhook; `path` is its address below that of any coordinator's HTTP. `old_until`: when the
+    secret before ends, as long as it is good as well."""
 
     name: str
     path: str
@@ -64,6 +76,7 @@ class WebhookView(_Model):
     payload: str
     created_at: datetime
     created_by: str = ""
+    old_until: datetime | None = None
 
 
 class WebhookMade(WebhookView):

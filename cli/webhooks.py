@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from headway.agents.webhook_views import WebhookList, WebhookMade, WebhookView
+from headway.agents.webhook_views import OVERLAP_S, WebhookList, WebhookMade, WebhookView
 from headway.cli import output
 from headway.cli.interventions import By, person
 from headway.cli.output import printable
@@ -15,6 +15,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 PANEL = "Keep it safe"
+HOUR_S = 3_600
 
 Name = Annotated[str, typer.Argument(help="Its name, and the end of its address.")]
 Reason = Annotated[str, typer.Option("--reason", "-r", help="Why; the audit log keeps it.")]
@@ -29,6 +30,7 @@ def add_to(app: typer.Typer) -> None:
     )
     command(group, PANEL)(create)
     command(group, PANEL, name="list")(list_webhooks)
+    command(group, PANEL)(rotate)
     command(group, PANEL)(remove)
     app.add_typer(group, name="webhooks", rich_help_panel=PANEL)
 
@@ -67,6 +69,30 @@ def create(
 def list_webhooks(terminal: Terminal) -> None:
     """List the webhooks, without their secrets."""
     terminal.show(terminal.ask(lambda client: client.webhooks()), table)
+
+
+def rotate(
+    terminal: Terminal,
+    name: Name,
+    overlap: Annotated[
+        float,
+        typer.Option(metavar="HOURS", min=0, help="How long the secret before is good as well."),
+    ] = OVERLAP_S / HOUR_S,
+    reason: Reason = "",
+    by: By = None,
+) -> None:
+    """Give a webhook another secret, and write that to standard output, once.
+
+    It is good at once. Hand it to the sender within the overlap; with --overlap 0 the secret before
+    ends now, as it must when it leaked.
+    """
+    overlap_s = round(overlap * HOUR_S)
+    made = terminal.ask(
+        lambda client: client.rotate_webhook(name, reason, overlap_s=overlap_s, by=by or person())
+    )
+    terminal.show(made, secret_of)
+    ends = "ends now" if made.old_until is None else f"is good until {moment(made.old_until)}"
+    output.narrate(f"the secret before {ends}; the new one is not shown again")
 
 
 def remove(terminal: Terminal, name: Name, reason: Reason = "", by: By = None) -> None:

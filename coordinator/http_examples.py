@@ -82,6 +82,7 @@ SUMMARIES: Mapping[str, str] = {
     "dead.drop": "Put a dead letter aside",
     "webhook.create": "Make a webhook whose calls become signals",
     "webhook.list": "The webhooks",
+    "webhook.rotate": "Change the secret of a webhook",
     "webhook.remove": "Remove a webhook",
     "gate.decide": "Approve or reject a tool's call",
     "gate.redeem": "Use a gate token up",
@@ -173,6 +174,7 @@ EXAMPLES: Mapping[str, Example] = {
             "payload": "/parcel",
         }
     ),
+    "webhook.rotate": Example({"name": "parcels", "overlap_s": 86_400, "reason": "once a year"}),
     "webhook.remove": Example({"name": "parcels", "reason": "they send no more"}),
     "journal.settle": Example(
         _OF_STEP

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from headway.agents.feed_views import FeedRequest
 from headway.agents.views import Problem
+from headway.agents.webhook_views import HookReceipt
 from headway.coordinator.access import UNDECIDED
 from headway.coordinator.http_api import KEYED, PREFIX, method_of
 from headway.coordinator.http_examples import EXAMPLES, SUMMARIES
@@ -18,6 +19,8 @@ from headway.coordinator.http_requests import ATTRIBUTES, JSON, KEY_HEADER, para
 from headway.coordinator.problems import TITLES
 from headway.coordinator.roles import FEED, NEEDS, Need
 from headway.coordinator.serving import Serve
+from headway.coordinator.webhook_signing import ID, SIGNATURE, TIMESTAMP, WINDOW_S
+from headway.coordinator.webhooks import PATH
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from starlette.requests import Request
@@ -36,6 +39,11 @@ What only reads is a GET with the request's fields as parameters, what acts is a
 Each request shows a token: `Authorization: Bearer hw_…`. A refusal is a problem object (RFC 9457).
 Lists are paged by a `cursor` that stays good while tasks come and go. Times are RFC 3339 in UTC."""
 
+HOOKS = (
+    "Signed as Standard Webhooks has it: HMAC-SHA256 over `<id>.<timestamp>.<body>`. Where in it "
+    "task, signal and payload stand was said when the webhook was made (`webhook.create`)."
+)
+
 Document = dict[str, Any]
 
 
@@ -43,7 +51,8 @@ def document(operations: Mapping[str, Serve], of_version: str) -> Document:
     """The OpenAPI 3.1 document of these operations, and of what is served beside them."""
     serves = operations.values()
     asked: list[type[BaseModel]] = [*(serve.request for serve in serves), FeedRequest]
-    told: list[type[BaseModel]] = [*(serve.reply for serve in serves), Problem, Alive, Readiness]
+    told: list[type[BaseModel]] = [*(serve.reply for serve in serves), Problem]
+    told += [Alive, Readiness, HookReceipt]
     schemas = _Schemas(asked, told)
     paths = {
         f"{PREFIX}{name}": {method_of(name).lower(): _operation(name, serve, schemas)}
@@ -59,7 +68,10 @@ def document(operations: Mapping[str, Serve], of_version: str) -> Document:
         },
         "servers": [{"url": "/"}],
         "security": [{"token": []}],
-        "paths": paths | {f"{PREFIX}feed": {"get": _feed(schemas)}} | _public(schemas),
+        "paths": paths
+        | {f"{PREFIX}feed": {"get": _feed(schemas)}}
+        | {f"{PATH}{{name}}": {"post": _hook(schemas)}}
+        | _public(schemas),
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": schemas.definitions,
@@ -129,6 +141,35 @@ def _feed(schemas: _Schemas) -> Document:
             }
         }
         | _refusals(ALL, schemas),
+    }
+
+
+def _hook(schemas: _Schemas) -> Document:
+    def header(name: str, description: str, example: str) -> Document:
+        schema = {"type": "string"}
+        about = {"in": "header", "required": True, "description": description, "schema": schema}
+        return {"name": name, **about, "example": example}
+
+    digest = "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+    name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+    answer = {"schema": schemas.told(HookReceipt)}
+    return {
+        "operationId": "hook",
+        "summary": "A delivery of another system, which becomes a signal",
+        "description": f"{HOOKS} Its signature is its leave: no token is asked for.",
+        "tags": ["webhook"],
+        "security": [],
+        "parameters": [
+            name,
+            header(
+                ID, "The delivery's id: one that comes again changes nothing.", "msg_2KWPBgLlAfxd"
+            ),
+            header(TIMESTAMP, f"Seconds since 1970, {WINDOW_S} away at most.", "1674087231"),
+            header(SIGNATURE, "One or several, separated by spaces; one must fit.", digest),
+        ],
+        "requestBody": {"required": True, "content": {JSON: {"schema": {}}}},
+        "responses": {"200": {"description": _text(HookReceipt), "content": {JSON: answer}}}
+        | _refusals((400, 401, 404, *ACTING, 422, 429, 500, 503), schemas),
     }
 
 

@@ -38,7 +38,7 @@ HARMLESS = frozenset(
         "provider",
         *("took_ms", "sensitive", "model", "outcome", "public_key", "role", "rate", "burst"),
         *("concurrency", "scope", "agent", "version", "invocation", "task", "at", "sequence"),
-        *("subject", "fate", "forked_from", "traceparent"),
+        *("subject", "fate", "forked_from", "traceparent", "overlap_s"),
     }
 )
 _STEPS_OWN = frozenset({"name", "action", "compensate", "after", "kind", "pivot", "read_only"})

@@ -81,6 +81,7 @@ NEEDS: Mapping[str, Need] = {
     "dead.drop": Need(OPERATE),
     "webhook.create": Need(OPERATE),
     "webhook.list": Need(VIEW, "never"),
+    "webhook.rotate": Need(OPERATE),
     "webhook.remove": Need(OPERATE),
     "gate.decide": Need(OPERATE),
     "gate.redeem": Need(SUBMIT),  # by whoever was handed a gate token

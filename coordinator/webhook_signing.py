@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from headway.agents.webhook_views import DELIVERY_ID_MAX_CHARS
 from headway.coordinator.errors import Refusal
@@ -40,8 +40,9 @@ def signature(key: bytes, delivery: str, timestamp: str, body: bytes) -> str:
     return f"{VERSION},{base64.b64encode(digest).decode()}"
 
 
-def checked_id(key: bytes, headers: Mapping[str, str], body: bytes, now_s: float) -> str:
-    """The id of a delivery that is signed and not too old; Refusal (401) says what is wrong."""
+def checked_id(keys: Sequence[bytes], headers: Mapping[str, str], body: bytes, now_s: float) -> str:
+    """The id of a delivery that is signed with one of the keys and not too old; Refusal (401) says
+    what is wrong."""
     delivery, timestamp, given = (headers.get(name, "") for name in (ID, TIMESTAMP, SIGNATURE))
     if not (delivery and timestamp and given):
         raise Refusal(NEEDED, 401)
@@ -49,9 +50,9 @@ def checked_id(key: bytes, headers: Mapping[str, str], body: bytes, now_s: float
         raise Refusal(WRONG_ID, 401)
     if _SECONDS.fullmatch(timestamp) is None:
         raise Refusal(WRONG_TIMESTAMP, 401)
-    expected = signature(key, delivery, timestamp, body).encode()
-    given_ones = given.split(" ")[:SIGNATURES_MAX]
-    if not any(hmac.compare_digest(one.encode(), expected) for one in given_ones):
+    expected = [signature(key, delivery, timestamp, body).encode() for key in keys]
+    given_ones = [one.encode() for one in given.split(" ")[:SIGNATURES_MAX]]
+    if not any(hmac.compare_digest(one, good) for one in given_ones for good in expected):
         raise Refusal(WRONG_SIGNATURE, 401)
     away_s = abs(now_s - int(timestamp))
     if away_s > WINDOW_S:

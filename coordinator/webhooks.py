@@ -1,4 +1,4 @@
-"""Webhooks: made, listed and removed by operators; each delivery becomes a signal.
+"""Webhooks: made, rotated, listed and removed by operators; each delivery becomes a signal.
 
 Always holds: no secret is stored, each is derived from the one that commands are signed with; what
 a delivery asks for is done once, since its id is that of the signal, and is good for one task only.
@@ -19,6 +19,7 @@ from headway.agents.webhook_views import (
     WebhookMade,
     WebhookRef,
     WebhookRequest,
+    WebhookRotation,
     WebhookView,
 )
 from headway.coordinator.errors import Refusal, StoreUnavailable
@@ -55,6 +56,7 @@ class Webhooks:
         return {
             "webhook.create": typed(WebhookRequest, WebhookMade, self.create),
             "webhook.list": typed(Nothing, WebhookList, self.list),
+            "webhook.rotate": typed(WebhookRotation, WebhookMade, self.rotate),
             "webhook.remove": typed(WebhookRef, WebhookRef, self.remove),
         }
 
@@ -81,8 +83,18 @@ class Webhooks:
             raise Refusal(
                 f"webhook {request.name!r} exists; remove it first, or take another name", 409
             )
-        secret = secret_text(self._secret(request.name, salt))
-        return WebhookMade(**_view(rows[0]).model_dump(), secret=secret)
+        return self._made(rows[0], salt)
+
+    async def rotate(self, request: WebhookRotation) -> WebhookMade:
+        """With its new secret. Refusal (404) if there is none of this name."""
+        check_words(request.by, request.reason)
+        salt = secrets.token_bytes(SALT_BYTES)
+        name, by, reason = request.name, request.by, request.reason
+        asked = (name, salt, request.overlap_s, by, reason)
+        rows = await self._store.fetch("rotate_webhook", *asked)
+        if not rows:
+            raise Refusal(f"there is no webhook {name!r}", 404)
+        return self._made(rows[0], salt)
 
     async def list(self, _request: Nothing) -> WebhookList:
         rows = await self._store.fetch("webhooks", None)
@@ -110,8 +122,9 @@ class Webhooks:
             raise Refusal(f"there is no webhook {name!r}", 404)
         hook = rows[0]
         now = self._clock()
-        key = self._secret(hook["name"], hook["salt"])
-        delivery = checked_id(key, headers, body, now / 1000)
+        salts = [hook[salt] for salt in ("salt", "old_salt") if hook[salt] is not None]
+        keys = [self._secret(name, salt) for salt in salts]
+        delivery = checked_id(keys, headers, body, now / 1000)
         content = Content(read_json(body), query, headers)
         task = _task(text_at(hook["task"], "task", content))
         named = text_at(hook["signal"], "signal", content)
@@ -156,6 +169,11 @@ class Webhooks:
             )
         return not before["fresh"]
 
+    def _made(self, row: asyncpg.Record, salt: bytes) -> WebhookMade:
+        """A webhook with its secret."""
+        secret = secret_text(self._secret(row["name"], salt))
+        return WebhookMade(**_view(row).model_dump(), secret=secret)
+
     def _secret(self, name: str, salt: bytes) -> bytes:
         return self._key(b"headway webhook key\0" + name.encode() + b"\0" + salt)
 
@@ -177,4 +195,5 @@ def _view(row: asyncpg.Record) -> WebhookView:
         payload=row["payload"],
         created_at=row["created_at"],
         created_by=row["created_by"],
+        old_until=row["old_until"],
     )

@@ -138,6 +138,7 @@ FORMATS: dict[str, tuple[Format, ...]] = {
     ),
     "whoami": (one(Whoami),),
     "webhooks create": (one(WebhookMade),),
+    "webhooks rotate": (one(WebhookMade),),
     "webhooks list": (one(WebhookList),),
     "webhooks remove": (one(WebhookRef),),
     "top": (one(TopView),),

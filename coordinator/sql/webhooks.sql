@@ -1,8 +1,10 @@
 -- Webhooks, and what came by them.
 
 -- name: webhooks
--- All of them, or the one of this name.
-SELECT name, salt, saga, task, signal, payload, created_at, created_by
+-- All of them, or the one of this name; its secret before only while that is good.
+SELECT name, salt, saga, task, signal, payload, created_at, created_by,
+       CASE WHEN old_until > clock_timestamp() THEN old_salt END AS old_salt,
+       CASE WHEN old_until > clock_timestamp() THEN old_until END AS old_until
 FROM headway.webhooks
 WHERE $1::text IS NULL OR name = $1::text
 ORDER BY name;
@@ -25,7 +27,30 @@ noted AS (
     FROM made
 )
 
-SELECT name, saga, task, signal, payload, created_at, created_by FROM made;
+SELECT name, saga, task, signal, payload, created_at, created_by, NULL::timestamptz AS old_until
+FROM made;
+
+-- name: rotate_webhook
+-- Webhook $1 has salt $2 from now on, and the one before for $3 seconds more; $4 by, $5 reason. No
+-- row: there is none.
+WITH rotated AS (
+    UPDATE headway.webhooks
+    SET salt = $2,
+        old_salt = CASE WHEN $3::integer > 0 THEN salt END,
+        old_until = CASE
+            WHEN $3::integer > 0 THEN clock_timestamp() + make_interval(secs => $3::integer)
+        END
+    WHERE name = $1
+    RETURNING name, saga, task, signal, payload, created_at, created_by, old_until
+),
+
+noted AS (
+    INSERT INTO headway.acts (kind, who, what, reason, data)
+    SELECT 'webhook-rotated', $4, name, $5, json_build_object('overlap_s', $3::integer)
+    FROM rotated
+)
+
+SELECT name, saga, task, signal, payload, created_at, created_by, old_until FROM rotated;
 
 -- name: remove_webhook
 -- $1 name, $2 by, $3 reason. No row: there is none.

@@ -114,11 +114,19 @@ def test_a_webhook_shows_its_secret_once(shell: Shell) -> None:
     assert name in listed.out
     assert "name:paid" in listed.out
     assert "whsec_" not in listed.out + shell.run_here("webhooks", "list", "--json").out
+    rotated = shell.run_here("webhooks", "rotate", name, "--overlap", "0", "-r", "it leaked")
+    assert rotated.out.startswith("whsec_")
+    assert rotated.out != made.out
+    assert rotated.err == "the secret before ends now; the new one is not shown again\n"
+    again = shell.run_here("webhooks", "rotate", name)
+    assert again.err.startswith("the secret before is good until ")
     gone = shell.run_here("webhooks", "remove", name, "--reason", "not used")
     assert gone.out == f"no webhook {name} any more\n"
     assert shell.run_here("webhooks", "remove", name).code == 3
     acts = [line for line in shell.run_here("audit").out.splitlines() if f"  {name}  by " in line]
-    assert [line.split()[2] for line in acts] == ["webhook-created", "webhook-removed"]
+    assert [line.split()[2].removeprefix("webhook-") for line in acts] == [
+        *("created", "rotated", "rotated", "removed")
+    ]
 
 
 def test_agents_tell_what_they_run_on_and_sagas_how_many_tasks_they_have(shell: Shell) -> None:

@@ -40,7 +40,7 @@ NOT_SIMULATED = (
         "no simulated coordinator sends telemetry",
     )
     | dict.fromkeys(
-        ("webhooks", "make_webhook", "remove_webhook", "take_delivery"),
+        ("webhooks", "make_webhook", "rotate_webhook", "remove_webhook", "take_delivery"),
         "nothing is sent to simulated coordinators by HTTP",
     )
     | dict.fromkeys(

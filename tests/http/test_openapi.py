@@ -43,6 +43,16 @@ async def test_every_operation_says_what_it_is_for_and_what_it_is_refused_with(
             assert name_of_schema in document["components"]["schemas"]
 
 
+async def test_webhooks_and_the_bounds_of_a_filter_are_in_it(anybody: httpx.AsyncClient) -> None:
+    paths = (await described(anybody))["paths"]
+    hook = paths["/hooks/{name}"]["post"]
+    assert hook["security"] == []
+    assert [each["name"] for each in hook["parameters"]] == [
+        *("name", "webhook-id", "webhook-timestamp", "webhook-signature")
+    ]
+    assert "not those that only an agent handed off" in paths["/api/list"]["get"]["description"]
+
+
 async def test_every_schema_in_it_is_one(anybody: httpx.AsyncClient) -> None:
     for name, schema in (await described(anybody))["components"]["schemas"].items():
         meta.validate({"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema)

@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 from harness.eventually import eventually
 from headway.agents import Client
-from headway.agents.errors import Conflict, HeadwayError, NotFound
+from headway.agents.errors import Conflict, HeadwayError, InvalidInput, NotFound
 from headway.agents.identity import new_task_id
 from headway.agents.webhook_views import WebhookMade
 from headway.coordinator.app import Coordinator
@@ -299,6 +299,53 @@ async def test_webhooks_are_listed_and_removed_and_their_secrets_end_with_them(w
     ]
     kept = str(await world.fetch("SELECT * FROM headway.webhooks, headway.acts"))
     assert second.secret.removeprefix("whsec_") not in kept
+
+
+async def test_a_secret_is_changed_while_the_one_before_is_good_for_a_while(world, client, http):
+    hook = await made(client, signal="name:paid", by="ann")
+
+    async def sent(*secrets: str) -> int:
+        """A delivery that is signed with each of these secrets."""
+        task = await waiting(world)
+        delivery, at = f"msg_{uuid4().hex}", time.time()
+        signed = [headers_of(each, b"{}", delivery=delivery, at=at) for each in secrets]
+        signatures = " ".join(each["webhook-signature"] for each in signed)
+        answer = await http.post(
+            hook.path,
+            content=b"{}",
+            headers=signed[0] | {"webhook-signature": signatures},
+            params={"task": str(task)},
+        )
+        return answer.status_code
+
+    second = await client.rotate_webhook(hook.name, "once a year", overlap_s=60, by="bob")
+    assert second.secret != hook.secret
+    assert second.old_until is not None
+    [listed] = [each for each in (await client.webhooks()).webhooks if each.name == hook.name]
+    assert listed.old_until == second.old_until
+    assert [await sent(second.secret), await sent(hook.secret)] == [200, 200]
+    assert await sent(hook.secret, second.secret) == 200
+    past = "UPDATE headway.webhooks SET old_until = now() - interval '1 s' WHERE name = $1"
+    await world.fetch(past, hook.name)
+    assert [await sent(second.secret), await sent(hook.secret)] == [200, 401]
+    assert await sent(hook.secret, second.secret) == 200  # a sender that signs with both
+    [listed] = [each for each in (await client.webhooks()).webhooks if each.name == hook.name]
+    assert listed.old_until is None
+    third = await client.rotate_webhook(hook.name, "leaked", overlap_s=0)
+    assert third.old_until is None
+    assert [await sent(third.secret), await sent(second.secret)] == [200, 401]
+    acts = [each async for each in client.audit() if each.what == hook.name]
+    assert [(each.kind, each.who, each.reason, each.data.get("overlap_s")) for each in acts][
+        1:
+    ] == [
+        ("webhook-rotated", "bob", "once a year", 60),
+        ("webhook-rotated", "", "leaked", 0),
+    ]
+    assert str(await failed(client.rotate_webhook("never"))) == "there is no webhook 'never'"
+    for overlap_s in (-1, 31 * 86_400):
+        assert isinstance(
+            await failed(client.rotate_webhook(hook.name, overlap_s=overlap_s)), InvalidInput
+        )
 
 
 async def failed(asked: Any) -> HeadwayError:
