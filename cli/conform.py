@@ -36,9 +36,10 @@ def conform(
 ) -> None:
     """Drive an agent of any language through the agent contract, on a nats-server of its own.
 
-    The agent finds the server by HEADWAY_NATS_URL and its key by HEADWAY_CREDS, and has the actions
-    that agents/asyncapi.yaml describes as conformance actions. Exits with 0 only if all holds that
-    the contract demands.
+    `headway conform hotels -- python -m shop.hotels` starts the agent, tests it and stops it. It
+    finds the server by HEADWAY_NATS_URL and its key by HEADWAY_CREDS, and has the conformance
+    actions of agents/asyncapi.yaml. One that is connected elsewhere, to a running system, is not
+    tested: some checks kill the server. Exits with 0 only if all holds that the contract demands.
     """
     work = load("headway.cli.conforming", "conform")
     if list_checks:

@@ -8,3 +8,5 @@ END = "conform-end"
 LARGE = "conform-large"
 WORK = "conform-work"
 UNDO = "conform-undo"  # a compensation
+
+ACTIONS = (ECHO, DOUBLE, END, LARGE, WORK, UNDO)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from secrets import token_urlsafe
 
 from headway.agents import credentials
+from headway.agents.catalogue_views import Presence
 from headway.agents.connection import connect
-from headway.agents.errors import Unavailable
+from headway.agents.errors import InvalidInput, Unavailable
 from headway.agents.nkeys import UserKey, new_seed
 from headway.conform import compensations, deliveries, outages, outcomes, refusals, reports
+from headway.conform.actions import ACTIONS
 from headway.conform.agent_process import CREDS, NATS_URL, AgentProcess
 from headway.conform.kit import Check, Kit, NotTested
 from headway.conform.order import endings
@@ -26,9 +28,11 @@ from headway.coordinator.permissions import User, of_agent
 from headway.coordinator.ports import free_port
 from headway.coordinator.serveruser import server_user
 from headway.coordinator.supervisor import Supervised
+from pydantic import ValidationError
 
 AT_ONCE = 8
 COMES_WITHIN_S = 60.0
+SAYS_WITHIN_S = 2.0
 MODULES = (outcomes, compensations, deliveries, reports, refusals, outages)
 CHECKS: tuple[Check, ...] = tuple(check for module in MODULES for check in module.CHECKS.all)
 
@@ -41,7 +45,7 @@ async def run(
     """Test `agent`, which `command` starts, or else a person.
 
     What the server and the agent write is in `folder`. Unavailable: no agent came within
-    COMES_WITHIN_S.
+    COMES_WITHIN_S. InvalidInput: one came without the conformance actions.
     """
     async with _serving(agent, folder) as (standin, nats, environment):
         tell(_invitation(agent, environment) if not command else f"starting {' '.join(command)}")
@@ -49,6 +53,7 @@ async def run(
         kit = Kit(standin, nats, process)
         try:
             await _arrived(kit)
+            await _check_actions(kit)
             return report(agent, await _findings(kit, only))
         finally:
             if process is not None:
@@ -86,7 +91,10 @@ async def _serving(
 
 def _invitation(agent: str, environment: dict[str, str]) -> str:
     words = " ".join(f"{name}={value}" for name, value in environment.items())
-    return f"waiting for agent {agent}; start it with: {words}"
+    return (
+        f"waiting for agent {agent}; start it with: {words}\n"
+        "It is tested on this server alone: one that is connected elsewhere is not looked for."
+    )
 
 
 async def _arrived(kit: Kit) -> None:
@@ -105,8 +113,24 @@ async def _arrived(kit: Kit) -> None:
             if time.monotonic() > deadline:
                 raise Unavailable(
                     f"agent {kit.standin.agent!r} did not ask for its key within "
-                    f"{COMES_WITHIN_S:g} s: is that its name, and are its credentials those?"
+                    f"{COMES_WITHIN_S:g} s: is that its name, does it connect to {NATS_URL}, and "
+                    f"are its credentials those in {CREDS}?"
                 ) from None
+
+
+async def _check_actions(kit: Kit) -> None:
+    """Refuse an agent that says of itself that it does not do what the kit will ask for."""
+    log = kit.standin.log
+    with suppress(Broken):  # whether it says anything of itself is for a check to find
+        seen = await log.until(lambda: next(log.of("presence"), None), SAYS_WITHIN_S, "presence")
+        with suppress(ValidationError):
+            said = Presence.model_validate_json(seen.body)
+            if lacking := [each for each in ACTIONS if each not in said.actions]:
+                raise InvalidInput(
+                    f"agent {kit.standin.agent!r} has no action {', '.join(lacking)}: the kit asks "
+                    "for conformance actions, which an agent has for its tests alone; section 9 of "
+                    "agents/asyncapi.yaml says what they do"
+                )
 
 
 async def _findings(kit: Kit, only: Sequence[str]) -> list[Finding]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from headway.agents.errors import Unavailable
+from headway.agents.errors import InvalidInput, Unavailable
 from headway.conform import run as kit
 from headway.conform.report import Finding, Report, report
 from headway.conform.run import CHECKS, run
@@ -60,11 +60,25 @@ async def test_an_agent_that_does_not_come_is_not_waited_for_without_end(
     with pytest.raises(Unavailable) as refused:
         await run("hotels", tmp_path, (), said.append)
     assert str(refused.value) == (
-        "agent 'hotels' did not ask for its key within 0.3 s: is that its name, and are its "
-        "credentials those?"
+        "agent 'hotels' did not ask for its key within 0.3 s: is that its name, does it connect to "
+        "HEADWAY_NATS_URL, and are its credentials those in HEADWAY_CREDS?"
     )
     assert said[0].startswith("waiting for agent hotels; start it with: HEADWAY_NATS_URL=nats://")
     assert f"HEADWAY_CREDS={tmp_path}/hotels.creds" in said[0]
+    assert said[0].endswith(": one that is connected elsewhere is not looked for.")
+
+
+async def test_an_agent_without_the_conformance_actions_is_told_which_and_where_they_stand(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-P", "-m", "headway.cli.main", "agent", "headway.demo.agents:mail"]
+    with pytest.raises(InvalidInput) as refused:
+        await run("mail", tmp_path, command, lambda _text: None)
+    assert str(refused.value) == (
+        "agent 'mail' has no action conform-echo, conform-double, conform-end, conform-large, "
+        "conform-work, conform-undo: the kit asks for conformance actions, which an agent has for "
+        "its tests alone; section 9 of agents/asyncapi.yaml says what they do"
+    )
 
 
 def test_checks_have_names_of_their_own() -> None:
