@@ -55,7 +55,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     "metrics and all traces": {"OTEL_LOGS_EXPORTER": "none"},
     "metrics, all traces and records": {},
 }
-LINGER_S = 1.5  # after the last task has ended: spans are sent by then
+LINGER_S = 2.5  # after the last task has ended: spans are sent by then
 
 
 @contextmanager

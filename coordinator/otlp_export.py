@@ -46,7 +46,8 @@ class Told(Protocol):
 
 
 class Export:
-    SPANS_EVERY_S: ClassVar = 1.0
+    SPANS_EVERY_S: ClassVar = 2.0
+    ADOPT_EVERY_S: ClassVar = 60.0
     RECORDS_EVERY_S: ClassVar = 1.0
 
     def __init__(
@@ -90,6 +91,11 @@ class Export:
             if not await self._senders["traces"].send(body, len(batches)):
                 return
             self._told.batches.gone(len(batches))
+
+    async def adopt_spans(self) -> None:
+        """Take over what coordinators of an earlier release left."""
+        if "traces" in self._senders:
+            await self._sending.adopt()
 
     async def _send_spans(self, spans: Sequence[bytes], tasks: int) -> None:
         await self._senders["traces"].insist(trace_request(self._tasks, spans), tasks)

@@ -89,13 +89,16 @@ class SpanSending:
         """Send all that is owed, unless the collector is away."""
         if time.monotonic() < self._not_before:
             return
-        await self._store.fetch("adopt_spans", self._clock())
         while rows := await self._store.fetch("claim_spans", self._clock(), LEASE_MS, ROWS_MAX):
             for some in _portions(rows):
                 if not await self._pay([row["id"] for row in some], _owed(some)):
                     return
             if len(rows) < ROWS_MAX:
                 return
+
+    async def adopt(self) -> None:
+        """Take over what coordinators of an earlier release owe."""
+        await self._store.fetch("adopt_spans", self._clock())
 
     async def _pay(self, rows: Sequence[int], owed: Sequence[Owed]) -> bool:
         """Whether the collector took them."""

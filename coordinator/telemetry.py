@@ -13,8 +13,9 @@ import importlib
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from random import Random
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from headway.agents import telemetry as t
 from headway.agents.overview_views import OverviewRequest
@@ -51,6 +52,7 @@ class Telemetry:
     ) -> None:
         self.metrics = Metrics()
         self._coordinator = coordinator
+        self._rng = Random(coordinator.int)  # noqa: S311 - for ids; the system takes longer
         self._environ = environ
         self._clock = clock
         self._counting = counting = Counting(self.metrics)
@@ -96,6 +98,7 @@ class Telemetry:
 
         return [
             forever("traces", export.send_spans, export.SPANS_EVERY_S),
+            forever("former traces", export.adopt_spans, export.ADOPT_EVERY_S),
             forever("records", export.send_records, export.RECORDS_EVERY_S),
             forever("metrics", send_numbers, export.metrics_every_s),
         ]
@@ -130,7 +133,7 @@ class Telemetry:
         if tasks:
             now = self._clock()
             began = now - round(took_s * 1000)
-            batch = Batch(uuid4().bytes, began, now, items, len(tasks), tasks[:LINKS_MAX])
+            batch = Batch(self._rng.randbytes(16), began, now, items, len(tasks), tasks[:LINKS_MAX])
             self.batches.put(batch)
 
     def _journaled(self, changes: Sequence[Change]) -> None:

@@ -7,6 +7,13 @@ from collections.abc import Iterator
 import pytest
 from harness import findings
 from harness.collector import Collector, collecting
+from headway.coordinator.otlp_export import Export
+
+
+@pytest.fixture(autouse=True)
+def swift(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coordinators of this process do not wait long for more spans."""
+    monkeypatch.setattr(Export, "SPANS_EVERY_S", 0.2)
 
 
 @pytest.fixture
