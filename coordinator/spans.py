@@ -18,7 +18,7 @@ from headway.agents.identity import invocation_id, operation_id
 from headway.agents.timeline_views import MarkView
 from headway.coordinator.records import Trace
 from headway.coordinator.timeline_drawing import Bar, Drawing, drawn
-from headway.coordinator.timeline_marks import marks_of
+from headway.coordinator.timeline_marks import SETTLING, marks_of
 from headway.sagas import events as e
 from headway.sagas.circumstances import Appended
 from headway.sagas.definition import Definition
@@ -29,6 +29,7 @@ INTERNAL, CLIENT, CONSUMER = 1, 3, 5  # span kinds, as OTLP numbers them
 _FAULTS = ("failed", "timed_out", "rejected")
 _ENDINGS = ("result", "failure", "void")
 _ENDED = ("succeeded", "compensated")
+_ENDS = {e.TaskSucceeded, e.TaskCompensated}
 
 Attributes = Mapping[str, Any]
 Operation = tuple[str, str]  # step and phase
@@ -118,18 +119,25 @@ def spans(
         for step in event.steps
     ]
     plan = planned(task.definition, appended)
-    given = _ids(task.id, drawn(task.id, plan, history[:sent])) if sent else frozenset()
+    given = _ids(task.id, plan, history[:sent]) if sent else frozenset()
     drawing = drawn(task.id, plan, history)
     found = list(_of_steps(task.id, plan, drawing))
     if journal:
         found += _calls(task.id, drawing, journal, given)
-    if drawing.settled_as in _ENDED:
-        found.append(_root(task, plan, history, drawing))
+    end = _end(history)
+    if end is not None:
+        found.append(_root(task, plan, history, end))
     return [span for span in found if span.span_id not in given] if given else found
 
 
-def _ids(task: UUID, drawing: Drawing) -> frozenset[bytes]:
-    ended = {tracing.root_span(task)} if drawing.settled_as in _ENDED else set()
+def _end(history: Sequence[e.Event]) -> e.Event | None:
+    """That of the task; the last, of one that was taken up again."""
+    return next((event for event in reversed(history) if type(event) in _ENDS), None)
+
+
+def _ids(task: UUID, plan: Definition, history: Sequence[e.Event]) -> frozenset[bytes]:
+    drawing = drawn(task, plan, history)
+    ended = set() if _end(history) is None else {tracing.root_span(task)}
     bars = ((step, bar) for step, bars in drawing.bars.items() for bar in bars)
     steps = {_id(task, step, bar) for step, bar in bars if _has_span(bar)}
     holds = {_id(task, "", bar) for bar in drawing.holds if _has_span(bar)}
@@ -147,12 +155,11 @@ def _id(task: UUID, step: str, bar: Bar) -> bytes:
     return tracing.attempt_span(task, step, bar.phase, bar.attempt)
 
 
-def _root(task: Traced, plan: Definition, history: Sequence[e.Event], drawing: Drawing) -> Span:
+def _root(task: Traced, plan: Definition, history: Sequence[e.Event], end: e.Event) -> Span:
     submitter = tracing.remote(task.trace.origin)
     what = "parent" if task.is_child else "submitter"
     links = () if submitter is None else (Link(submitter.trace_id, submitter.span_id, what),)
-    assert drawing.settled_at is not None
-    status = drawing.settled_as
+    status = SETTLING[type(end)]
     marks = (mark for event in history if type(event) not in _UNMARKED for mark in marks_of(event))
     return Span(
         task.id.bytes,
@@ -161,7 +168,7 @@ def _root(task: Traced, plan: Definition, history: Sequence[e.Event], drawing: D
         f"{t.TASK_SPAN} {plan.name}",
         INTERNAL,
         history[0].at,
-        drawing.settled_at,
+        end.at,
         {
             t.GEN_AI_OPERATION: t.TASK_SPAN,
             t.GEN_AI_WORKFLOW: plan.name,
