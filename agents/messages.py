@@ -148,7 +148,44 @@ _EVENT_DATA = TypeAdapter(EventData)
 
 def encode(message: Command | Event) -> bytes:
     """The message's JSON. Results and inputs may be `orjson.Fragment`s."""
-    return orjson.dumps(message)
+    return orjson.dumps(message) if isinstance(message, Command) else _encode_event(message)
+
+
+def _encode_event(event: Event) -> bytes:
+    """An event's JSON; what is at its default is left out."""
+    written: dict[str, Any] = {
+        "specversion": event.specversion,
+        "id": event.id,
+        "source": event.source,
+        "type": event.type,
+        "task": event.task,
+        "step": event.step,
+        "phase": event.phase,
+        "attempt": event.attempt,
+        "epoch": event.epoch,
+    }
+    if event.dataref:
+        written["dataref"], written["datadigest"] = event.dataref, event.datadigest
+    if event.data is not None:
+        written["data"] = _written(event.data)
+    return orjson.dumps(written)
+
+
+def _written(data: EventData) -> dict[str, Any]:
+    written: dict[str, Any] = {}
+    if data.result is not None:
+        written["result"] = data.result
+    if data.empty:
+        written["empty"] = True
+    if data.error is not None:
+        written["error"] = data.error
+    if data.handoff:
+        written["handoff"] = data.handoff
+    if data.progress is not None:
+        written["progress"] = data.progress
+    if data.waiting:
+        written["waiting"] = True
+    return written
 
 
 def decode_command(body: bytes) -> Command:

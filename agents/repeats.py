@@ -8,6 +8,7 @@ somebody made: a command says when it was signed, and the stream when it was sto
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 
 from headway.agents.messages import Command
 from headway.agents.pull import Delivery
@@ -21,14 +22,14 @@ class Repeats:
     """What one worker remembers of the commands that it began."""
 
     def __init__(self) -> None:
-        self._begun: dict[str, None] = {}  # oldest first
+        self._begun: OrderedDict[str, None] = OrderedDict()  # oldest first
 
     def may_be(self, delivery: Delivery, command: Command) -> bool:
         """Whether the command may have been run before, here or elsewhere; now it is."""
         known = command.id in self._begun
         if not known:
             if len(self._begun) >= REMEMBERED_MAX:
-                del self._begun[next(iter(self._begun))]
+                self._begun.popitem(last=False)
             self._begun[command.id] = None
         age_s = time.time() - delivery.stored_at_ms / 1000
         stored_after_ms = delivery.stored_at_ms - command.sentms

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 PREFIX = "hw"
 PARTITIONS = 32
@@ -55,16 +55,14 @@ def token(value: str) -> str:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSubject:
+class CommandSubject(NamedTuple):
     agent: str
     action: str
     task: str
     step: str
 
 
-@dataclass(frozen=True, slots=True)
-class EventSubject:
+class EventSubject(NamedTuple):
     agent: str
     task: str
 

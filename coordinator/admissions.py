@@ -147,8 +147,7 @@ class Admissions:
             raise
 
     def _is_limited(self, command: Outgoing) -> bool:
-        agent = command.subject.split(".", 3)[2]
-        if not self._declared.concerns(agent, command.attributes["saga"]):
+        if not self._declared.concerns(command.agent, command.attributes["saga"]):
             return False
         return bool(self._declared.limits.limiting(_places(command)))
 
@@ -164,8 +163,7 @@ class Admissions:
 
 
 def _places(command: Outgoing) -> tuple[str, ...]:
-    agent = parse_command_subject(command.subject).agent
-    return places_of(agent, command.attributes["saga"], command.tags)
+    return places_of(command.agent, command.attributes["saga"], command.tags)
 
 
 def _row(command: Outgoing) -> tuple[object, ...]:
@@ -176,7 +174,7 @@ def _row(command: Outgoing) -> tuple[object, ...]:
         str(said["phase"]),
         said["attempt"],
         said["epoch"],
-        parse_command_subject(command.subject).agent,
+        command.agent,
         command.subject,
         orjson.dumps(_places(command)),
         command.priority,

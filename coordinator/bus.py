@@ -36,10 +36,10 @@ class Bus:
     def __init__(
         self,
         connection: Connection,
-        sign: Callable[[str, bytes], bytes],
+        sign: Callable[[str, str, bytes], bytes],
         clock: Callable[[], int],
     ) -> None:
-        """`sign` puts the signature into a command for a subject."""
+        """`sign` puts the signature into a command for an agent, on a subject."""
         self._sign = sign
         self._clock = clock
         self._connection = connection
@@ -128,14 +128,16 @@ class Bus:
         if self._held_up(command):
             command.attributes["late"] = True
         if len(command.data) <= INLINE_MAX_BYTES:
-            return self._sign(command.subject, command.body(self._clock()))
+            return self._signed(command, command.body(self._clock()))
         try:
-            agent = subjects.parse_command_subject(command.subject).agent
-            ref, digest = await self.put_payload(agent, command.task, command.data)
+            ref, digest = await self.put_payload(command.agent, command.task, command.data)
         except Unavailable as error:
             _LOG.warning("a command's payload could not be stored: %s", error)
             return None
-        return self._sign(command.subject, command.body_by_reference(self._clock(), ref, digest))
+        return self._signed(command, command.body_by_reference(self._clock(), ref, digest))
+
+    def _signed(self, command: Outgoing, body: bytes) -> bytes:
+        return self._sign(command.agent, command.subject, body)
 
     async def _removed_unbegun(self, command: Sought) -> bool:
         """Remove a command; whether its consumer had not got as far, and now never will."""

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from headway.agents.command_key import CommandKey
 from headway.agents.command_signing import KEY_BYTES, signed
-from headway.agents.subjects import TOKEN, parse_command_subject
+from headway.agents.subjects import TOKEN
 from headway.agents.views import Nothing
 from headway.coordinator.caller import Caller
 from headway.coordinator.errors import Refusal
@@ -56,9 +56,9 @@ class CommandKeys:
         key = base64.b64encode(self.key(caller.agent)).decode()
         return CommandKey(key=key, paced=self._is_paced(caller.agent))
 
-    def sign(self, subject: str, body: bytes) -> bytes:
-        """A command as it is published on `subject`."""
-        return signed(self.key(parse_command_subject(subject).agent), subject, body)
+    def sign(self, agent: str, subject: str, body: bytes) -> bytes:
+        """A command for an agent as it is published on `subject`."""
+        return signed(self.key(agent), subject, body)
 
     def key(self, agent: str) -> bytes:
         """The key of an agent: the same in every coordinator."""

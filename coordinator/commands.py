@@ -23,6 +23,7 @@ class Outgoing(NamedTuple):
     """A command to publish. `data` is its payload as JSON, not yet part of `attributes`."""
 
     task: UUID
+    agent: str
     subject: str
     fresh: bool  # the first publication of a first attempt: nothing older can be in its place
     attributes: dict[str, Any]
@@ -69,10 +70,12 @@ class Sought(NamedTuple):
         return found is None or found[0] <= self.attempt
 
 
-def command(loaded: Loaded, dispatch: Dispatch) -> Outgoing:
-    """The command that asks an agent to carry out `dispatch`, of a task as it is now."""
+def command(loaded: Loaded, dispatch: Dispatch, since: float = 0.0) -> Outgoing:
+    """The command that asks an agent to carry out `dispatch`, of a task as it is now; the dispatch
+    may have been stored from `since` on (monotonic; 0: not known)."""
     step, phase = loaded.definition.steps[dispatch.step], dispatch.phase
     text = str(loaded.id)
+    agent, _, action = target(step, phase).partition(".")
     span = attempt_span(loaded.id, step.name, phase, dispatch.attempt)
     attributes: dict[str, Any] = {
         "specversion": messages.SPEC_VERSION,
@@ -90,12 +93,14 @@ def command(loaded: Loaded, dispatch: Dispatch) -> Outgoing:
     }
     return Outgoing(
         loaded.id,
-        subject_of(loaded.id, step, phase),
+        agent,
+        subjects.command_subject(agent, action, text, step.name),
         dispatch.attempt == 1 and dispatch.epoch == 0,
         attributes,
         _data(loaded, dispatch),
         loaded.priority,
         loaded.attributes,
+        since,
     )
 
 

@@ -19,6 +19,7 @@ from headway.coordinator.observing import (
     Submitted,
     TurnedAround,
 )
+from headway.sagas.task import Phase
 
 _ENDINGS = ("result", "failure", "void")
 
@@ -53,7 +54,8 @@ class Counting:
                 add(t.TASKS_RESUMED, 1, saga)
 
     def _attempt(self, ended: AttemptEnded) -> None:
-        labels = ended.agent, ended.phase.value, ended.outcome
+        phase = "action" if ended.phase is Phase.ACTION else "compensation"
+        labels = ended.agent, phase, ended.outcome
         self._metrics.add(t.ATTEMPTS_ENDED, 1, *labels)
         if ended.duration_ms is not None:
             self._metrics.record(t.ATTEMPT_DURATION, ended.duration_ms / 1000, *labels)

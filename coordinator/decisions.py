@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
@@ -36,6 +37,8 @@ from headway.sagas.plan import planned
 from headway.sagas.task import Phase, Task
 from headway.sagas.transition import transition
 from headway.sagas.waiting import waits_for_person
+
+MOMENTS_KEPT = 256
 
 Definitions = Mapping[tuple[str, int | None], Definition]
 """By name and version; version None is the newest."""
@@ -132,7 +135,8 @@ def _apply(working: _Working, item: Item, definitions: Definitions, check: Check
     happened, born = item.happened, working.born
     if working.new is not None and isinstance(happened, i.Submit):
         bounds, child = bounds_of(working.new.manifest), working.new.parent is not None
-        happened = replace(happened, bounds=bounds, child=child)
+        if bounds is not None or child:
+            happened = replace(happened, bounds=bounds, child=child)
     definition, task = _under_target(working, item, check) or (working.definition, working.task)
     checks = checks_of(definition, born.input, born.manifest)
     outcome = transition(definition, task, happened, checks)
@@ -228,26 +232,28 @@ def _after(working: _Working, change: Change) -> Loaded:
     """The task as it stands after the change."""
     before, definition, new = working.loaded, working.definition, change.new
     assert definition is not None
-    at = datetime.fromtimestamp(change.at / 1000, UTC)
-    due_at = None if change.due is None else datetime.fromtimestamp(change.due / 1000, UTC)
-    if before is not None:
-        return before._replace(
-            definition=definition, task=change.task, updated_at=at, due_at=due_at
-        )
-    assert new is not None
+    at = _moment(change.at)
+    born = new if before is None else before
+    assert born is not None
     return Loaded(
         change.id,
         definition,
         change.task,
-        new.input,
-        new.input_digest,
+        born.input,
+        born.input_digest,
+        at if before is None else before.created_at,
         at,
-        at,
-        due_at,
-        new.attributes,
-        new.manifest,
-        new.parent,
-        new.owner,
-        new.priority,
-        new.trace,
+        None if change.due is None else _moment(change.due),
+        born.attributes,
+        born.manifest,
+        born.parent,
+        born.owner,
+        born.priority,
+        born.trace,
     )
+
+
+@lru_cache(maxsize=MOMENTS_KEPT)
+def _moment(ms: int) -> datetime:
+    """In UTC; of tasks that are decided together, most are of the same millisecond."""
+    return datetime.fromtimestamp(ms / 1000, UTC)

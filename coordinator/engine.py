@@ -257,7 +257,7 @@ class Engine:
                 match action:
                     case Dispatch():
                         if _still_wanted(after.task, action):
-                            commands.append(command(after, action))
+                            commands.append(command(after, action, committed.since))
                     case Withdraw():
                         unwanted = withdrawn_of(decision.id, step, after.task, action.phase)
                         withdrawn[unwanted] = decision, step.name
@@ -266,8 +266,7 @@ class Engine:
         if withdrawn:
             for unwanted in await self._transport.withdraw(tuple(withdrawn)):
                 self._unbegun(*withdrawn[unwanted])
-        sent = [each._replace(since=committed.since) for each in commands]
-        stored = await self._transport.dispatch(sent) if sent else []
+        stored = await self._transport.dispatch(commands) if commands else []
         return {sent.task for sent, ok in zip(commands, stored, strict=True) if not ok}
 
     def _tell_parent(self, decision: Decision) -> None:
@@ -323,9 +322,12 @@ def _by_task(items: Sequence[Item]) -> dict[UUID, list[Item]]:
     return groups
 
 
+_OF_CHILDREN = (StartChild, UndoChild)
+
+
 def _children(decision: Decision) -> list[StartChild | UndoChild]:
     """What is asked of its child tasks."""
-    return [each for each in decision.actions if isinstance(each, StartChild | UndoChild)]
+    return [each for each in decision.actions if isinstance(each, _OF_CHILDREN)]
 
 
 def _still_wanted(task: Task, dispatch: Dispatch) -> bool:

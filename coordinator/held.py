@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 
 from headway.agents.pull import ACK_WAIT_S, Delivery
@@ -18,7 +19,8 @@ class Held:
     ) -> None:
         self._acknowledge = acknowledge
         self._monotonic = monotonic
-        self._held: dict[str, tuple[str, int, float]] = {}  # by reply, oldest first
+        self._held: OrderedDict[str, tuple[str, int, float]] = OrderedDict()  # by reply
+        self._oldest_at = 0.0  # none of them came before
 
     def taking(
         self, stream: str, on_delivery: Callable[[Delivery], None]
@@ -30,14 +32,20 @@ class Held:
 
         def take(delivery: Delivery) -> None:
             now = self._monotonic()
-            for oldest, (_, _, since) in self._held.items():
-                if now - since > ACK_WAIT_S:
-                    del self._held[oldest]
-                break
+            if now - self._oldest_at > ACK_WAIT_S:
+                self._forget(now)
             self._held[delivery.reply] = stream, delivery.sequence, now
             on_delivery(delivery)
 
         return take
+
+    def _forget(self, now: float) -> None:
+        while self._held:
+            self._oldest_at = next(iter(self._held.values()))[2]  # they are in the order they came
+            if now - self._oldest_at <= ACK_WAIT_S:
+                return
+            self._held.popitem(last=False)
+        self._oldest_at = now
 
     def acknowledge(self, reply: str, answer: bytes) -> None:
         self._held.pop(reply, None)

@@ -9,11 +9,12 @@ is told to nobody: whoever must not miss one reads the history.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, ParamSpec
 
 from headway.coordinator.commands import agent_of
 from headway.coordinator.decisions import Decision
+from headway.coordinator.records import Loaded
 from headway.sagas import events as e
 from headway.sagas.definition import Definition
 from headway.sagas.task import Phase
@@ -89,13 +90,13 @@ class Resumed(NamedTuple):
 Happening = Submitted | AttemptEnded | Recovered | TurnedAround | Ended | Parked | Resumed
 
 
-def happenings(decision: Decision) -> Iterator[Happening]:
+def happenings(decision: Decision) -> list[Happening]:
     """What a committed decision means, in the order of its events."""
     change, definition = decision.change, decision.definition
     if change is None or definition is None:
-        return
+        return []
     before = decision.before
-    began = change.at if before is None else round(before.created_at.timestamp() * 1000)
+    happened: list[Happening | None] = []
     outstanding: dict[str, int] = {}  # by step: since when; what is missing is as it was before
     for event in change.events:
         match event:
@@ -106,24 +107,25 @@ def happenings(decision: Decision) -> Iterator[Happening]:
                 if since is None and before is not None and event.step in before.task.steps:
                     since = before.task.steps[event.step].dispatched_at
                 outstanding[event.step] = 0
-                yield from _attempt(definition, event, since or None)
+                happened.append(_attempt(definition, event, since or None))
             case e.AttemptClaimed() | e.AttemptRepublished():
                 agent = agent_of(definition.steps[event.step], event.phase)
                 claimed = isinstance(event, e.AttemptClaimed)
                 how: Literal["claimed", "republished"] = "claimed" if claimed else "republished"
-                yield Recovered(event.at, event.step, event.phase, agent, how)
+                happened.append(Recovered(event.at, event.step, event.phase, agent, how))
             case _:
-                yield from _task(event, began)
+                happened.append(_task(event, before))
+    return [each for each in happened if each is not None]
 
 
 def _attempt(
     definition: Definition,
     event: e.StepCompleted | e.StepCompensated | e.AttemptFailed | e.AttemptTimedOut,
     since: int | None,
-) -> Iterator[AttemptEnded]:
+) -> AttemptEnded | None:
     step = definition.steps[event.step]
     if step.kind != "action":
-        return  # nobody was at work for it
+        return None  # nobody was at work for it
     outcome: Outcome = "succeeded"
     phase, error, retry = Phase.ACTION, "", False
     match event:
@@ -137,27 +139,36 @@ def _attempt(
             retry = event.retry_at > 0
     took = None if since is None else max(0, event.at - since)
     agent = agent_of(step, phase)
-    yield AttemptEnded(
+    return AttemptEnded(
         event.at, step.name, phase, event.attempt, agent, outcome, took, error, retry
     )
 
 
-def _task(event: e.Event, began: int) -> Iterator[Happening]:
+def _task(event: e.Event, before: Loaded | None) -> Happening | None:
     match event:
         case e.TaskSubmitted():
-            yield Submitted(event.at, event.child)
-        case e.RecoveryStarted():
-            yield TurnedAround(event.at)
+            return Submitted(event.at, event.child)
         case e.TaskSucceeded():
-            yield Ended(event.at, "succeeded", max(0, event.at - began))
+            return Ended(event.at, "succeeded", _lasted(event.at, before))
         case e.TaskCompensated():
-            yield Ended(event.at, "compensated", max(0, event.at - began))
+            return Ended(event.at, "compensated", _lasted(event.at, before))
+        case e.RecoveryStarted():
+            return TurnedAround(event.at)
         case e.TaskParked():
-            yield Parked(event.at, "parked")
+            return Parked(event.at, "parked")
         case e.TaskFailedToCompensate():
-            yield Parked(event.at, "failed_to_compensate")
+            return Parked(event.at, "failed_to_compensate")
         case e.TaskResumed():
-            yield Resumed(event.at)
+            return Resumed(event.at)
+        case _:
+            return None
+
+
+def _lasted(at: int, before: Loaded | None) -> int:
+    """From a task's submission until `at`, in ms."""
+    if before is None:
+        return 0
+    return max(0, at - round(before.created_at.timestamp() * 1000))
 
 
 def harmless(listener: Callable[P, None]) -> Callable[P, None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,8 @@ from headway.sagas.task import Failure, Phase
 
 ERROR_TYPE_MAX_CHARS = 200
 ERROR_MESSAGE_MAX_CHARS = 4_000
+
+_PHASES = {phase.value: phase for phase in Phase}
 
 
 def sender(subject: str, event: Event) -> tuple[str, UUID]:
@@ -60,8 +63,15 @@ def check_payload(agent: str, event: Event) -> None:
 
 def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
     """What the machine is told. `data` is the event's payload, wherever it travelled."""
-    phase = Phase(event.phase)
+    phase = _PHASES[event.phase]
     match event.type:
+        case messages.COMPLETED:
+            unstorable = _unstorable(data.result, [each.input for each in data.handoff])
+            if unstorable is not None:
+                return _failed(event, unstorable, at, jitter)
+            return i.Succeeded(
+                at, event.step, phase, event.attempt, data.result, data.empty, _handoff(data)
+            )
         case messages.STARTED:
             return i.Started(at, event.step, phase, event.attempt, event.epoch)
         case messages.HEARTBEAT:
@@ -70,13 +80,6 @@ def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
             return i.Heartbeat(*where, progress, data.waiting)
         case messages.HANDED_BACK:
             return i.HandedBack(at, event.step, phase, event.attempt, event.epoch)
-        case messages.COMPLETED:
-            unstorable = _unstorable(data.result, *(each.input for each in data.handoff))
-            if unstorable is not None:
-                return _failed(event, unstorable, at, jitter)
-            return i.Succeeded(
-                at, event.step, phase, event.attempt, data.result, data.empty, _handoff(data)
-            )
         case messages.TIMED_OUT:
             return i.TimedOut(at, event.step, phase, event.attempt, event.epoch, jitter)
         case _:
@@ -85,6 +88,8 @@ def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
 
 def _handoff(data: EventData) -> tuple[Step, ...]:
     """The steps that are handed off to."""
+    if not data.handoff:
+        return ()
     return tuple(
         Step(
             each.name,
@@ -107,7 +112,7 @@ def _progress(data: EventData) -> Any:
     return data.progress if len(body) <= PROGRESS_MAX_BYTES else None
 
 
-def _unstorable(result: Any, *inputs: Any) -> EventData | None:
+def _unstorable(result: Any, inputs: Sequence[Any]) -> EventData | None:
     """What to make of a result, and the inputs that go with it, that cannot be kept; None if they
     can."""
     try:
@@ -140,7 +145,7 @@ def _failed(event: Event, data: EventData, at: int, jitter: float) -> i.Failed:
     return i.Failed(
         at,
         event.step,
-        Phase(event.phase),
+        _PHASES[event.phase],
         event.attempt,
         event.epoch,
         Failure(

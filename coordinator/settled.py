@@ -7,6 +7,7 @@ incident, something that came late, can be missing from the report for that long
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from uuid import UUID
@@ -26,7 +27,7 @@ class Settled:
     def __init__(self, news: News) -> None:
         """`news` gives an event that is set when a peer says that a task is settled."""
         self._news = news
-        self._ended: dict[UUID, tuple[Loaded, int]] = {}
+        self._ended: OrderedDict[UUID, tuple[Loaded, int]] = OrderedDict()  # oldest first
         self._waiting: dict[UUID, dict[asyncio.Event, None]] = {}
 
     def observe(self, decisions: Sequence[Decision]) -> None:
@@ -41,10 +42,10 @@ class Settled:
     def keep(self, task: Loaded, now_ms: int) -> None:
         """This task ended or parked just now."""
         if task.task.ended and task.parent is None:  # a child's success may yet be undone
-            self._ended.pop(task.id, None)
             self._ended[task.id] = task, now_ms
+            self._ended.move_to_end(task.id)
             if len(self._ended) > KEPT_MAX:
-                del self._ended[next(iter(self._ended))]
+                self._ended.popitem(last=False)
         for event in self._waiting.get(task.id, ()):
             event.set()
 

@@ -54,7 +54,7 @@ class Slice:
         match happened:
             case Submitted():
                 self.counts["submitted"] += 1
-            case AttemptEnded() if happened.outcome != "succeeded":
+            case AttemptEnded():
                 self.counts["failures"] += 1
                 self.counts["retries"] += happened.retry
             case Recovered():
@@ -76,6 +76,8 @@ class Tally:
 
     def count(self, _saga: str, happened: Happening) -> None:
         """This was committed just now."""
+        if isinstance(happened, AttemptEnded) and happened.outcome == "succeeded":
+            return  # nothing is counted of it
         began = happened.at - happened.at % SLICE_MS
         began = max(began, self._newest - OPEN_SLICES * SLICE_MS)
         self._newest = max(self._newest, began)

@@ -77,11 +77,14 @@ class _Fields:
         self._names = tuple(field.name for field in read)
         self._defaults = tuple(_default(field) for field in read)
         self._get = attrgetter(*self._names, "at") if read else None
+        self._all = all(default is MISSING for default in self._defaults)
 
     def of(self, event: e.Event) -> dict[str, Any]:
         if self._get is None:
             return {}
         values = self._get(event)  # `at` comes last and has no name here
+        if self._all:  # none has a default
+            return dict(zip(self._names, values, strict=False))
         return {
             name: value
             for name, value, default in zip(self._names, values, self._defaults, strict=False)
@@ -140,12 +143,27 @@ def encode_task(task: Task) -> bytes:
 def _encode_step(state: StepState) -> dict[str, Any]:
     if state is UNTOUCHED:
         return {}
-    used = _COMMON if state[_COMMON:] == _UNTROUBLED else None
-    return {
-        name: value
-        for name, value, default in zip(_STEP_NAMES, state[:used], UNTOUCHED, strict=False)
-        if value is not default
-    }
+    if state[_COMMON:] != _UNTROUBLED:
+        return {
+            name: value
+            for name, value, default in zip(_STEP_NAMES, state, UNTOUCHED, strict=True)
+            if value is not default
+        }
+    status, attempt, actions, scheduled_at, dispatched_at, known, result = state[:_COMMON]
+    common: dict[str, Any] = {"status": status}
+    if attempt:
+        common["attempt"] = attempt
+    if actions:
+        common["actions"] = actions
+    if scheduled_at:
+        common["scheduled_at"] = scheduled_at
+    if dispatched_at:
+        common["dispatched_at"] = dispatched_at
+    if known:
+        common["known"] = known
+    if result is not None:
+        common["result"] = result
+    return common
 
 
 def decode_task(status: str, version: int, state: bytes) -> Task:

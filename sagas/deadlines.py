@@ -27,13 +27,10 @@ def due(definition: Definition, task: Task, checked_at: int = 0) -> int | None:
     """
     if task.ended or task.parked:
         return None
-    beside = task.beside
-    times = [
-        time
-        for name, state in task.steps.items()
-        if state.dispatched_at or (state.retry_at and not beside.holds)
-        for time in _times(definition.steps[name], state, checked_at)
-    ]
+    held, times = bool(task.beside.holds), []
+    for name, state in task.steps.items():
+        if state.dispatched_at or (state.retry_at and not held):
+            times += _times(definition.steps[name], state, checked_at)
     deadline = _deadline(task)
     if deadline is not None:
         times.append(deadline)
@@ -108,21 +105,19 @@ def wakes_at(step: Step, state: StepState) -> int | None:
     return state.dispatched_at + max(1, round(step.seconds * 1000))
 
 
-def _times(step: Step, state: StepState, checked_at: int) -> Iterator[int]:
-    if state.retry_at:
-        yield state.retry_at
-    if state.outstanding:
-        if not state.stop_by:  # else its command was withdrawn, and is not looked after
-            every = DISPATCH_CHECK_MS if step.kind in ("action", "child") else WAIT_CHECK_MS
-            check = max(state.dispatched_at, checked_at) + 2 * every - 1
-            yield check - check % every
-        elif step.kind == "child":
-            check = max(state.dispatched_at, checked_at) + 2 * DISPATCH_CHECK_MS - 1
-            yield check - check % DISPATCH_CHECK_MS
-        wakes = wakes_at(step, state)
-        if wakes is not None:
-            yield wakes
-        yield from (time for time, _ in _deadlines(step, state))
+def _times(step: Step, state: StepState, checked_at: int) -> list[int]:
+    times = [state.retry_at] if state.retry_at else []
+    if not state.outstanding:
+        return times
+    if not state.stop_by or step.kind == "child":  # else its command was withdrawn: no check
+        every = DISPATCH_CHECK_MS if step.kind in ("action", "child") else WAIT_CHECK_MS
+        check = max(state.dispatched_at, checked_at) + 2 * every - 1
+        times.append(check - check % every)
+    wakes = wakes_at(step, state)
+    if wakes is not None:
+        times.append(wakes)
+    times += [time for time, _ in _deadlines(step, state)]
+    return times
 
 
 def _deadlines(step: Step, state: StepState) -> Iterator[tuple[int, str]]:

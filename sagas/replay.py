@@ -49,8 +49,10 @@ def replay(definition: Definition, history: Iterable[e.Event]) -> Task:
 def fold(task: Task, event: e.Event) -> Task:
     """The state after `event`; its version is one more."""
     match event:
-        case e.AttemptDispatched() | e.StepCompleted():  # by far the most
-            return _step(task, event.step, _fold_step(task.steps[event.step], event))
+        case e.AttemptDispatched():  # this and the next are by far the most
+            return _step(task, event.step, _dispatched(task.steps[event.step], event))
+        case e.StepCompleted():
+            return _step(task, event.step, _completed(task.steps[event.step], event.result))
         case e.TaskSubmitted():
             return _submitted(task, event)
         case e.TaskSucceeded():
@@ -84,13 +86,11 @@ def fold(task: Task, event: e.Event) -> Task:
 
 
 StepEvent = (
-    e.AttemptDispatched
-    | e.AttemptStarted
+    e.AttemptStarted
     | e.AttemptHeartbeat
     | e.AttemptClaimed
     | e.AttemptHandedBack
     | e.AttemptRepublished
-    | e.StepCompleted
     | e.AttemptFailed
     | e.AttemptTimedOut
     | e.StepCompensated
@@ -104,8 +104,6 @@ StepEvent = (
 
 def _fold_step(state: StepState, event: StepEvent) -> StepState:
     match event:
-        case e.AttemptDispatched():
-            return _dispatched(state, event)
         case e.AttemptStarted():
             return state._replace(started_at=event.at, heartbeat_at=event.at)
         case e.AttemptHeartbeat():
@@ -126,8 +124,6 @@ def _fold_step(state: StepState, event: StepEvent) -> StepState:
                 uncertain=state.uncertain or event.phase is Phase.ACTION,
                 claim=Claim(event.epoch, 0, "") if event.fenced else state.claim,
             )
-        case e.StepCompleted():
-            return _completed(state, event.result)
         case e.AttemptFailed():
             uncertain = state.uncertain
             if event.phase is Phase.ACTION:
@@ -168,15 +164,12 @@ def _fold_other_kind(state: StepState, event: OtherKind) -> StepState:
 
 
 def _completed(state: StepState, result: Any) -> StepState:
-    return StepState(
-        StepStatus.COMPLETED,
-        attempt=state.attempt,
-        actions=state.actions,
-        scheduled_at=state.scheduled_at,
-        known=True,
-        result=result,
-        discounted=state.discounted,
+    completed = StepState(
+        StepStatus.COMPLETED, state.attempt, state.actions, state.scheduled_at, 0, True, result
     )
+    if state.discounted:
+        return completed._replace(discounted=state.discounted)
+    return completed
 
 
 def _claimed(state: StepState, event: e.AttemptClaimed) -> StepState:
@@ -201,6 +194,8 @@ def _may_matter(status: StepStatus) -> bool:
 
 def _dispatched(state: StepState, event: e.AttemptDispatched) -> StepState:
     acting = event.phase is Phase.ACTION
+    if state is UNTOUCHED and acting:
+        return StepState(StepStatus.SCHEDULED, event.attempt, event.attempt, event.at, event.at)
     first = state.scheduled_at == 0 or event.attempt == 1
     return StepState(
         StepStatus.SCHEDULED if acting else StepStatus.COMPENSATING,
@@ -397,4 +392,12 @@ def _step(task: Task, name: str, state: StepState) -> Task:
 
 
 def _task(task: Task, status: TaskStatus | None = None, reason: str = "") -> Task:
-    return task._replace(status=status or task.status, version=task.version + 1, reason=reason)
+    return Task(
+        status or task.status,
+        task.version + 1,
+        task.steps,
+        reason,
+        task.incident,
+        task.cause,
+        task.beside,
+    )

@@ -20,8 +20,7 @@ ImpossibleInput; a request that the state forbids comes back as `Transition.refu
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from headway.sagas import events as e
 from headway.sagas import fork
@@ -49,8 +48,7 @@ from headway.sagas.task import Phase, Task, TaskStatus, unborn
 from headway.sagas.waiting import approve, child_ended, take_signal
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(NamedTuple):
     """What came of an input: the new state, what to record, what to do once it is recorded."""
 
     task: Task
@@ -244,15 +242,15 @@ def _actions(
                     asked = asked_of_child(event.step, progress.state(event.step))
                     acting = asked.phase is Phase.ACTION
                     yield (StartChild if acting else UndoChild)(asked.step, asked.attempt)
+            case e.StepCompleted() | e.StepCompensated():
+                if before is not None and before.steps[event.step].attempt > event.attempt:
+                    yield Withdraw(event.step, before.steps[event.step].phase)
             case e.RecoveryStarted():
                 yield from _stopped(progress, before, event)
             case e.AttemptTimedOut() if steps[event.step].kind == "action":
                 yield Withdraw(event.step, event.phase)
                 if event.phase is Phase.ACTION:
                     yield Stop(event.step, event.attempt)
-            case e.StepCompleted() | e.StepCompensated():
-                if before is not None and before.steps[event.step].attempt > event.attempt:
-                    yield Withdraw(event.step, before.steps[event.step].phase)
             case _:
                 pass
 

@@ -52,7 +52,7 @@ def command(step: str, *, fresh: bool = True) -> Outgoing:
     subject = command_subject("ag", "do", str(task), step)
     attributes = {"id": "x", "task": str(task), "saga": "s", "step": step, "phase": "action"}
     attributes |= {"attempt": 1, "epoch": 0, "traceparent": "", "type": EXECUTE}
-    return Outgoing(task, subject, fresh, attributes, b'{"input":1}')
+    return Outgoing(task, "ag", subject, fresh, attributes, b'{"input":1}')
 
 
 def sought(subject: str, attempt: int = 1) -> Sought:
@@ -140,7 +140,7 @@ async def test_what_is_no_command_is_not_one_that_is_sought(
     assert await topology.outstanding([sought(junk.subject)]) == set()
 
 
-def unsigned(_subject: str, body: bytes) -> bytes:
+def unsigned(_agent: str, _subject: str, body: bytes) -> bytes:
     return body
 
 
