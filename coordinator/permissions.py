@@ -73,19 +73,20 @@ def of_agent(agent: str, domain: str = NO_DOMAIN) -> Permissions:
 
 
 def of_people() -> Permissions:
-    """What people and programs need that submit tasks and look after them."""
+    """What people and programs need that submit tasks and look after them. They read no stream but
+    what is for people in the one of payloads; dead letters are an operation. Whoever shares this
+    user hears the answers that all of them get: a role is a bound on HTTP, not among them."""
     return Permissions(
         publish=(
             f"{s.API}.>",
             s.TASKS,
             f"{s.PEOPLES_PAYLOADS}.>",
-            f"$JS.API.DIRECT.GET.{s.PAYLOADS_STREAM}.{s.PAYLOADS}",
+            f"$JS.API.DIRECT.GET.{s.PAYLOADS_STREAM}.{s.PEOPLES_PAYLOADS}.>",
             "$JS.API.INFO",
             "$JS.API.STREAM.NAMES",
             "$JS.API.STREAM.LIST",
             "$JS.API.STREAM.INFO.*",
             "$JS.API.CONSUMER.INFO.*.*",
-            f"$JS.API.STREAM.MSG.GET.{s.DEAD_STREAM}",
             "$SRV.>",
         ),
         subscribe=("_INBOX.>", s.FEED, s.documents_of("*"), s.PRESENCE, s.ASK_AGAIN),
