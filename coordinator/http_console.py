@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 FOLDER = Path(headway.coordinator.console.__path__[0])
 PAGES = ("tasks", "parked", "agents", "sagas", "dead")  # first words of addresses that are pages
+PROGRAMS = ("/api/", "/console/", "/hooks/")  # where no person looks for a page
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -59,13 +60,17 @@ class ConsoleFiles:
         return JSONResponse({"trace_link": self._trace_link}, headers={"Cache-Control": "no-cache"})
 
     def lost(self, request: Request) -> Response | None:
-        """The page for an address that is none, if it is a person who asks."""
-        wanted = request.headers.get("accept", "")
-        if request.method != "GET" or "text/html" not in wanted:
+        """The page for an address that is none, if it is a person who asks; None for what programs
+        ask for: operations, and files of the console."""
+        wanted, path = request.headers.get("accept", ""), request.url.path
+        if request.method not in ("GET", "HEAD") or "text/html" not in wanted:
             return None
-        answer = self._response(request, "index.html")
-        answer.status_code = 404
-        return answer
+        if path.startswith(PROGRAMS):
+            return None
+        page = self._read("index.html")
+        return page and Response(
+            page.body, 404, {"Cache-Control": "no-cache", "ETag": page.tag}, KINDS[".html"]
+        )
 
     async def _page(self, request: Request) -> Response:
         return self._response(request, "index.html")

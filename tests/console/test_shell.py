@@ -80,9 +80,14 @@ async def test_back_returns_to_the_page_before(page: Page) -> None:
     await expect(page.get_by_role("heading", name="Tasks", level=1)).to_be_visible()
 
 
-async def test_an_address_that_no_page_has_says_so(page: Page) -> None:
-    await page.goto("/tasks/a/b")
-    await expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+@pytest.mark.parametrize(("path", "status"), [("/tasks/a/b", 200), ("/nope", 404)])
+async def test_an_address_that_no_page_has_says_so(page: Page, path: str, status: int) -> None:
+    for _ in range(2):  # the second time the browser knows the page already
+        answer = await page.goto(path)
+        assert answer is not None
+        assert answer.status == status
+        await expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+        await expect(page.get_by_text(path, exact=True)).to_be_visible()
 
 
 async def test_keys_go_from_page_to_page_and_are_listed_by_a_question_mark(page: Page) -> None:

@@ -86,6 +86,30 @@ async def test_a_page_is_given_for_what_is_a_page_and_only_there(
     assert (await anybody.post("/tasks")).status_code == 405
 
 
+@pytest.mark.parametrize(
+    "path", ["/nope", "/api/nope", "/console/nope.js", "/tasksx", "/favicon.ico"]
+)
+async def test_what_is_not_there_is_a_problem_for_programs_and_a_page_for_people(
+    anybody: httpx.AsyncClient, path: str
+) -> None:
+    for wanted in ("*/*", "application/json", "application/problem+json"):
+        answer = await anybody.get(path, headers={"Accept": wanted})
+        assert detail_of(answer)[0] == 404
+    person = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    answer = await anybody.get(path, headers=person)
+    if path.startswith(("/api/", "/console/")):
+        assert detail_of(answer)[0] == 404
+        return
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.text == (await anybody.get("/")).text
+    known = person | {"If-None-Match": answer.headers["etag"]}
+    assert (await anybody.get(path, headers=known)).status_code == 404
+    head = await anybody.head(path, headers=person)
+    assert (head.status_code, head.content) == (404, b"")
+    assert (await anybody.post(path, headers=person)).status_code == 404
+
+
 async def test_every_file_of_the_console_is_served_and_is_not_sent_twice(
     anybody: httpx.AsyncClient,
 ) -> None:
