@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from command_shell import Shell
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
@@ -95,24 +96,19 @@ def test_a_guide_leads_where_it_says(guide: Path, place: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
-def test_the_commands_that_are_for_elsewhere_are_there(guide: Path) -> None:
+def test_the_commands_that_are_for_elsewhere_are_there(guide: Path, tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
     for block in blocks(guide):
         if block.mark != "elsewhere":
             continue
         for words in set(re.findall(r"^headway ([a-z]+(?: [a-z]+)?)", block.text, re.M)):
             first, _, second = words.partition(" ")
-            tried = [first, second] if second and not _is_command([first]) else [first]
-            assert _is_command(tried), f"{guide.name}: there is no `headway {words}`"
+            tried = [first, second] if second and not _is_command(shell, first) else [first]
+            assert _is_command(shell, *tried), f"{guide.name}: there is no `headway {words}`"
 
 
-def _is_command(words: list[str]) -> bool:
-    ran = subprocess.run(
-        [BIN / "headway", *words, "--help"],
-        capture_output=True,
-        timeout=READY_WITHIN_S,
-        check=False,
-    )
-    return ran.returncode == 0
+def _is_command(shell: Shell, *words: str) -> bool:
+    return shell.run_here(*words, "--help").code == 0
 
 
 def test_the_readme_names_every_guide() -> None:
