@@ -139,7 +139,7 @@ class Api:
             task = str(getattr(request, "task", None) or "")
             answer = orjson.dumps(shown(orjson.loads(answer), self._keyring, task))
         try:
-            return reply.model_validate_json(answer)
+            return reply.model_validate_json(answer, extra="ignore")
         except ValidationError as error:
             raise Refused(
                 f"the coordinator's answer to {operation!r} is not understood; "

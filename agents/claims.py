@@ -54,7 +54,7 @@ async def claim(
     async def once() -> ClaimReply:
         try:
             answer = await api.call(connection, subject, body, CLAIM_TIMEOUT_S)
-            return ClaimReply.model_validate_json(answer)
+            return ClaimReply.model_validate_json(answer, extra="ignore")
         except (Refused, InvalidInput) as error:
             return ClaimReply(granted=False, reason=str(error))
         except ValidationError as error:

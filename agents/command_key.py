@@ -77,7 +77,7 @@ class AgentKey:
 
 def _told(answer: bytes) -> tuple[bytes, bool]:
     try:
-        told = CommandKey.model_validate_json(answer)
+        told = CommandKey.model_validate_json(answer, extra="ignore")
         key = base64.b64decode(told.key, validate=True)
     except ValidationError as error:
         raise Unavailable(f"not an answer to a question for a key: {describe(error)}") from error

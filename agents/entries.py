@@ -36,6 +36,11 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+def _is_empty(text: str) -> bool:
+    """Left out, as agents of version 0.2 refuse what they do not know."""
+    return not text
+
+
 class Usage(_Model):
     """What model calls cost; of a single one also whose model was asked, and which. In a reply: of
     the whole task so far."""
@@ -43,8 +48,8 @@ class Usage(_Model):
     input_tokens: int = Field(default=0, ge=0)
     output_tokens: int = Field(default=0, ge=0)
     cost_usd: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
-    provider: str = Field(default="", max_length=KEY_MAX_CHARS)
-    model: str = Field(default="", max_length=KEY_MAX_CHARS)
+    provider: str = Field(default="", max_length=KEY_MAX_CHARS, exclude_if=_is_empty)
+    model: str = Field(default="", max_length=KEY_MAX_CHARS, exclude_if=_is_empty)
 
     @property
     def tokens(self) -> int:

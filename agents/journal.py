@@ -133,7 +133,7 @@ class Coordinated:
         async def once() -> M:
             answer = await api.call(self._connection, subject, body, TRY_TIMEOUT_S)
             try:
-                return reply.model_validate_json(answer)
+                return reply.model_validate_json(answer, extra="ignore")
             except ValidationError as error:
                 raise Unavailable(f"not an answer to {operation}: {describe(error)}") from error
 

@@ -44,6 +44,7 @@ from headway.coordinator.journal_rows import (
     columns,
     commit_arrays,
     entry_of,
+    for_agents,
     head_of,
     kept,
     row_of,
@@ -139,7 +140,7 @@ class Journal:
         page = await self._page(request, 0, ENTRIES_PAGE_MAX)
         return JournalOpened(
             epoch=outcome.head.epoch,
-            entries=page.entries,
+            entries=[for_agents(entry) for entry in page.entries],
             more=page.more,
             manifest=outcome.bounds.manifest,
             usage=_usage(outcome.bounds.spent),
@@ -167,7 +168,8 @@ class Journal:
         if loaded is None:
             raise Refusal(f"there is no task {request.task}", 404)
         check_agent(caller.agent, loaded, request.step, request.phase)
-        return await self.read(request)
+        page = await self.read(request)
+        return JournalPage(entries=[for_agents(entry) for entry in page.entries], more=page.more)
 
     async def read(self, request: JournalRead) -> JournalPage:
         check_words("step", request.step)

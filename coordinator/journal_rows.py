@@ -190,6 +190,15 @@ def entry_of(kept: Kept) -> Entry:
     )
 
 
+def for_agents(entry: Entry) -> Entry:
+    """An entry as its agent is told of it. Whose model was asked is for people: no agent needs it,
+    and those of version 0.2 refuse a journal in which it stands."""
+    if entry.usage is None or not (entry.usage.provider or entry.usage.model):
+        return entry
+    usage = entry.usage.model_copy(update={"provider": "", "model": ""})
+    return entry.model_copy(update={"usage": usage})
+
+
 def bounds_of(row: asyncpg.Record) -> Bounds:
     """What a task may do and has used, as it was read."""
     stored = row["manifest"]

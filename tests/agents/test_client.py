@@ -173,6 +173,14 @@ async def test_an_answer_that_is_not_understood_asks_about_versions(
         await client.status(TASK)
 
 
+async def test_what_a_newer_coordinator_tells_besides_is_ignored(
+    api: FakeApi, client: Client
+) -> None:
+    told = orjson.loads(view(attributes={"customer": "A"}).model_dump_json())
+    api.answers["get"] = lambda request: orjson.dumps({**told, "mood": "fine"})
+    assert await client.status(TASK) == view(attributes={"customer": "A"})
+
+
 @pytest.mark.parametrize("value", [object(), 2**70, {"x": {1, object()}}])
 async def test_an_input_that_is_not_json_is_refused_before_it_is_sent(
     api: FakeApi, client: Client, value: Any

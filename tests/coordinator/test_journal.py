@@ -111,6 +111,20 @@ async def test_whoever_takes_over_finds_all_that_was_written(office):
     assert not opened.more
 
 
+async def test_whose_model_was_asked_is_told_to_people_and_left_out_for_agents(office):
+    """Agents of version 0.2 refuse an answer with it, and would ask again for ever."""
+    holder = await holding(office)
+    asked = Usage(input_tokens=3, provider="anthropic", model="claude")
+    appended = await holder.append(intent(), result(usage=asked))
+    assert '"usage":{"input_tokens":3,"output_tokens":0,"cost_usd":0.0}' in (
+        appended.model_dump_json()
+    )
+    for told in (await holder.read_own(), await holder.open()):
+        assert told.entries[1].usage == Usage(input_tokens=3)
+        assert "provider" not in told.model_dump_json()
+    assert (await holder.read()).entries[1].usage == asked
+
+
 async def test_a_zombie_is_refused_from_the_moment_its_successor_opens(office):
     zombie = await holding(office)
     epoch = await office.taken_over(zombie.task)

@@ -15,6 +15,7 @@ from headway.agents.entries import (
     JournalAppended,
     JournalOpen,
     JournalOpened,
+    JournalPage,
     JournalRead,
     JournalSettle,
     NewEntry,
@@ -220,6 +221,9 @@ class Holder:
 
     async def read(self, after: int = 0, limit: int = 500) -> Any:
         return await self._journal.read(JournalRead(**self._operation, after=after, limit=limit))
+
+    async def read_own(self) -> JournalPage:
+        return await self._journal.read_own(JournalRead(**self._operation), self._caller)
 
     async def settle(self, key: str, outcome: Any, **fields: Any) -> JournalAppended:
         request = JournalSettle(**self._operation, key=key, outcome=outcome, **fields)
