@@ -28,11 +28,10 @@ from headway.coordinator.process import Launch, ServerError, start_process
 from headway.coordinator.serveruser import server_user
 from headway.coordinator.supervisor import Supervised
 
-pytestmark = pytest.mark.timed
-
 FAILS = (sys.executable, "-c", "import sys; print('no luck today'); sys.exit(3)")
 
 
+@pytest.mark.timed
 async def test_killed_servers_come_back_on_their_ports_with_their_data(data: Path) -> None:
     async with Embedded(data, coordinators=2, coordinator_command=STANDIN) as embedded:
         assert list(embedded.processes) == ["postgres", "nats", "coordinator-1", "coordinator-2"]
@@ -47,6 +46,7 @@ async def test_killed_servers_come_back_on_their_ports_with_their_data(data: Pat
         connection.terminate()
 
 
+@pytest.mark.timed
 async def test_a_real_coordinator_answers_again_after_everything_was_killed(data: Path) -> None:
     async with Embedded(data) as embedded:
         for process in embedded.processes.values():
@@ -56,6 +56,7 @@ async def test_a_real_coordinator_answers_again_after_everything_was_killed(data
             await coordinator.server.wait_ready()
 
 
+@pytest.mark.timed
 async def test_a_busy_worker_does_not_keep_a_killed_postgres_away(data: Path) -> None:
     async with Embedded(data, coordinators=0) as embedded:
         connection = await asyncpg.connect(embedded.postgres_url)

@@ -14,8 +14,6 @@ from headway.coordinator.logfile import LogFile
 from headway.coordinator.process import Launch, start_process
 from headway.coordinator.supervisor import Supervised, restart_pause_s
 
-pytestmark = pytest.mark.timed
-
 STUBBORN = """
 import signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -20,8 +20,6 @@ from harness.up import Up, alive
 from headway.coordinator.connections import Connections, running_connections
 from headway.coordinator.nats_server import JETSTREAM_INFO, wait_for_answer
 
-pytestmark = pytest.mark.timed
-
 BACK_WITHIN_S = 1.0
 
 
@@ -77,6 +75,7 @@ def test_servers_never_run_as_root(running: Up) -> None:
     assert all(each.uids().effective != 0 for each in servers)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("name", ["nats-server", "postgres", "standin_coordinator"])
 async def test_a_killed_process_is_back_within_a_second(running: Up, name: str) -> None:
     killed = await eventually(lambda: running.child(name))
@@ -152,6 +151,7 @@ async def test_a_new_up_after_a_killed_one_has_its_data_and_urls(data: Path) -> 
     again.end()
 
 
+@pytest.mark.timed
 async def test_an_open_transaction_does_not_hold_the_stop_up(data: Path) -> None:
     up = Up(data)
     connection = await asyncpg.connect(up.connections.postgres_url)
