@@ -13,7 +13,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from functools import partial
+from functools import lru_cache, partial
 from http.client import HTTPException
 from typing import Any
 
@@ -62,6 +62,20 @@ def _key_value(name: str, value: Any) -> KeyValue:
             return KeyValue(key=name, value=AnyValue(double_value=value))
         case _:
             return KeyValue(key=name, value=AnyValue(string_value=str(value)))
+
+
+def attribute(number: int, name: str, value: Any) -> bytes:
+    """An attribute as a field of what it is of; of texts all but the text is made once."""
+    if type(value) is not str or not value:
+        return part(number, _key_value(name, value).SerializeToString())
+    text = value.encode()
+    return _before(number, name, len(text)) + text
+
+
+@lru_cache(KINDS_MAX)
+def _before(number: int, name: str, size: int) -> bytes:
+    """What is before a text of so many bytes, which comes last."""
+    return part(number, _key_value(name, "x" * size).SerializeToString())[:-size]
 
 
 def part(number: int, body: bytes) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 
 from headway.coordinator.instruments import Instrument
 from headway.coordinator.metrics import Distribution, Labels, Metrics, Reading
-from headway.coordinator.otlp import KINDS_MAX, NS_PER_MS, key_values, part, scope
+from headway.coordinator.otlp import KINDS_MAX, NS_PER_MS, attribute, key_values, part, scope
 from headway.coordinator.state_records import SEVERITIES, Record
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
@@ -98,8 +98,8 @@ def _encoded(record: Record) -> bytes:
             b"\x59" + at,
             b"\x4a\x10" + record.trace_id,
             b"\x52\x08" + record.span_id,
-            _shared(record.severity, record.body, tuple(record.attributes.items())),
-            logs_pb2.LogRecord(attributes=key_values(record.own)).SerializeToString(),
+            _shared(record.severity, record.body, record.attributes),
+            *[attribute(6, name, value) for name, value in record.own],
         )
     )
 

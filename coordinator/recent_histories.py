@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from headway.coordinator.decisions import Decision
-from headway.coordinator.records import Loaded
+from headway.coordinator.records import Change, Loaded
 from headway.coordinator.span_debts import milliseconds
 from headway.coordinator.spans import Traced
 from headway.sagas.events import AttemptHeartbeat, Event
@@ -53,55 +52,50 @@ class _Kept:
 
     def count(self, version: int) -> int:
         """How many events there are up to a version."""
-        return version - bisect_right(self.signs, version)
+        return version - bisect_right(self.signs, version) if self.signs else version
 
 
 class RecentHistories:
     """Always holds: at most EVENTS_MAX events; the oldest task goes first."""
 
     def __init__(self) -> None:
-        self._kept: dict[UUID, _Kept] = {}
+        self._kept: dict[int, _Kept] = {}  # by task: as an int, which is found at once
         self._events = 0
 
-    def observe(self, decisions: Sequence[Decision]) -> None:
-        """These were committed."""
-        kept = self._kept
-        for decision in decisions:
-            change, after = decision.change, decision.after
-            if change is None or after is None or not after.trace.sampled:
-                continue
-            if change.new is not None:
-                found = kept[change.id] = _Kept(after)
-            elif change.id in kept:
-                found = kept[change.id]
-                if found.version != change.expected or change.expected > TASK_EVENTS_MAX:
-                    self.forget(change.id)
-                    continue
-                found.task = after
-            else:
-                continue
-            found.take(change.events)
-            self._events += len(change.events)
+    def take(self, change: Change, after: Loaded) -> None:
+        """This was committed: a change of a traced task, which then stood as `after`."""
+        task = change.id.int
+        if change.new is not None:
+            found = self._kept[task] = _Kept(after)
+        else:
+            kept = self._kept.get(task)
+            if kept is None:
+                return
+            if kept.version != change.expected or change.expected > TASK_EVENTS_MAX:
+                self._forget(task)
+                return
+            found = kept
+            found.task = after
+        found.take(change.events)
+        self._events += len(change.events)
         while self._events > EVENTS_MAX:
-            self.forget(next(iter(kept)))
+            self._forget(next(iter(self._kept)))
 
     def look(self, task: UUID, read: int, version: int) -> Known | None:
         """The task up to `version`; None if that is not here."""
-        kept = self._kept.get(task)
+        kept = self._kept.get(task.int)
         if kept is None or kept.version < version:
             return None
         return Known(traced(kept.task), kept.events[: kept.count(version)], kept.count(read))
 
-    def forget(self, task: UUID) -> None:
-        kept = self._kept.pop(task, None)
-        if kept is not None:
-            self._events -= kept.version
-
     def settle(self, task: UUID) -> None:
         """Its spans were sent: forget it if it has ended."""
-        kept = self._kept.get(task)
+        kept = self._kept.get(task.int)
         if kept is not None and kept.task.task.ended:
-            self.forget(task)
+            self._forget(task.int)
+
+    def _forget(self, task: int) -> None:
+        self._events -= self._kept.pop(task).version
 
 
 def traced(task: Loaded) -> Traced:

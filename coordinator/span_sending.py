@@ -161,7 +161,9 @@ class SpanSending:
         found: list[bytes] = []
         for each in tasks:
             try:
-                found.append(self._encoded(each, journals.get(each.task.id, ())))
+                found.append(
+                    self._encoded(each, journals.get(each.task.id, ()) if journals else ())
+                )
             except Exception:
                 _LOG.exception("the spans of task %s cannot be made; left out", each.task.id)
         return found

@@ -21,7 +21,10 @@ from headway.sagas.task import PARKED
 INFO, WARN = 9, 13  # severities, as OTLP numbers them
 SEVERITIES = {INFO: "INFO", WARN: "WARN"}
 
-_TROUBLE = (e.AttemptFailed, e.AttemptTimedOut, e.RecoveryStarted, e.TaskHeld)
+_TROUBLE = {e.AttemptFailed, e.AttemptTimedOut, e.RecoveryStarted, e.TaskHeld}
+
+
+Pairs = tuple[tuple[str, Any], ...]
 
 
 class Record(NamedTuple):
@@ -31,8 +34,8 @@ class Record(NamedTuple):
     at: int
     severity: int
     body: str
-    attributes: Mapping[str, Any]
-    own: Mapping[str, Any]
+    attributes: Pairs
+    own: Pairs
     trace_id: bytes
     span_id: bytes
 
@@ -44,19 +47,19 @@ def record_of(decision: Decision) -> Record | None:
         return None
     was = None if decision.before is None else decision.before.task.status
     status = change.task.status
-    trouble = status in PARKED or any(isinstance(event, _TROUBLE) for event in change.events)
+    trouble = status in PARKED or any(type(event) in _TROUBLE for event in change.events)
     told = f"task {status}" if was is not status else f"task goes on, {status}"
     return Record(
         change.at,
         WARN if trouble else INFO,
         told,
-        {
-            t.SAGA: definition.name,
-            t.STATUS: status.value,
-            t.VERSION: change.task.version,
-            t.EVENTS: ", ".join(_event(event) for event in change.events),
-        },
-        {t.TASK: str(change.id)},
+        (
+            (t.SAGA, definition.name),
+            (t.STATUS, status.value),
+            (t.VERSION, change.task.version),
+            (t.EVENTS, ", ".join([_event(event) for event in change.events])),
+        ),
+        ((t.TASK, str(change.id)),),
         change.id.bytes,
         tracing.root_span(change.id),
     )
@@ -64,13 +67,15 @@ def record_of(decision: Decision) -> Record | None:
 
 def _event(event: e.Event) -> str:
     """A type, and of which step; how an attempt failed by its type."""
+    told = event_type(event)
     step = getattr(event, "step", "")
-    words = [event_type(event), *([step] if step else [])]
+    if step:
+        told = f"{told} {step}"
     if isinstance(event, e.AttemptFailed):
-        words.append(event.error.type)
-    if isinstance(event, e.AttemptTimedOut):
-        words.append(event.timeout)
-    return " ".join(words)
+        told = f"{told} {event.error.type}"
+    elif isinstance(event, e.AttemptTimedOut):
+        told = f"{told} {event.timeout}"
+    return told
 
 
 def records_of(change: journal_rows.Change, at: int) -> Iterator[Record]:
@@ -109,8 +114,8 @@ def records_of(change: journal_rows.Change, at: int) -> Iterator[Record]:
         )
 
 
-def _said(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: value for name, value in told.items() if value != ""}
+def _said(told: Mapping[str, Any]) -> Pairs:
+    return tuple((name, value) for name, value in told.items() if value != "")
 
 
 def line_of(record: Record) -> str:
@@ -122,8 +127,8 @@ def line_of(record: Record) -> str:
             "message": record.body,
             "trace_id": record.trace_id.hex(),
             "span_id": record.span_id.hex(),
-            **record.own,
-            **record.attributes,
+            **dict(record.own),
+            **dict(record.attributes),
         }
     )
     return found.decode()

@@ -74,8 +74,6 @@ class Telemetry:
     def listeners(self) -> Sequence[Observe]:
         """Who wants to know what the engine committed."""
         listeners: list[Observe] = [self._counting.commits]
-        if self.sample is not None:
-            listeners.append(self.histories.observe)
         if self._recording:
             listeners.append(self._record)
         return listeners
@@ -125,11 +123,12 @@ class Telemetry:
         self._counting.batch(items, took_s)
         if self.batches is None:
             return
-        tasks = [
-            each.id.bytes
-            for each in decisions
-            if each.change is not None and each.after is not None and each.after.trace.sampled
-        ]
+        tasks: list[bytes] = []
+        for decision in decisions:
+            change, after = decision.change, decision.after
+            if change is not None and after is not None and after.trace.sampled:
+                tasks.append(change.id.bytes)
+                self.histories.take(change, after)
         if tasks:
             now = self._clock()
             began = now - round(took_s * 1000)

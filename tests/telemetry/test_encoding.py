@@ -55,7 +55,10 @@ def test_a_span_is_read_as_it_was_meant():
 
 
 def test_a_record_is_read_as_it_was_meant():
-    record = Record(AT, WARN, "task parked", {"headway.saga": "s"}, {"k": "v"}, TRACE, ONE)
+    record = Record(
+        *(AT, WARN, "task parked", (("headway.saga", "s"),)),
+        *((("k", "vü"), ("n", 7), ("e", "")), TRACE, ONE),
+    )
     collector = Collector()
     collector.take("/v1/logs", logs_request(resource({}), [record] * 200))
     read = collector.records[-1]
@@ -65,7 +68,7 @@ def test_a_record_is_read_as_it_was_meant():
     )
     assert (read.trace_id, read.span_id) == (TRACE, ONE)
     assert read.body.string_value == "task parked"
-    assert plain(read.attributes) == {"headway.saga": "s", "k": "v"}
+    assert plain(read.attributes) == {"headway.saga": "s", "k": "vü", "n": 7, "e": ""}
 
 
 def test_numbers_are_read_as_they_were_meant():
