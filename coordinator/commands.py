@@ -48,20 +48,24 @@ class Outgoing(NamedTuple):
 
 
 class Sought(NamedTuple):
-    """A command that ought, or ought not, to be in the stream, whatever its publication's epoch."""
+    """A command that ought, or ought not, to be in the stream. Of its publications those of `epoch`
+    and later are as good as one another; earlier ones are granted to nobody any more."""
 
     subject: str
     phase: Phase
     attempt: int
+    epoch: int = 0
 
     def is_in(self, body: bytes) -> bool:
         """Whether a message on its subject is this one: an older attempt's may have come back there
-        when nats-server lost that it had been answered."""
+        when nats-server lost that it had been answered, or an older publication may have stayed
+        because the later one did not arrive."""
         try:
             found = messages.decode_command(body)
         except InvalidInput:
             return False  # the worker that gets it refuses it
-        return (found.phase, found.attempt) == (self.phase, self.attempt)
+        same = (found.phase, found.attempt) == (self.phase, self.attempt)
+        return same and found.epoch >= self.epoch
 
     def outdates(self, body: bytes) -> bool:
         """Whether a message on its subject is of this attempt or of an older one, or of none: a
@@ -114,7 +118,9 @@ def sought_of(loaded: Loaded, dispatch: Dispatch) -> Sought:
     """What must be in the stream for an attempt that is outstanding."""
     step = loaded.definition.steps[dispatch.step]
     subject = subject_of(loaded.id, step, dispatch.phase)
-    return Sought(subject, dispatch.phase, dispatch.attempt)
+    claim = loaded.task.steps[step.name].claim
+    least = 0 if claim is None else claim.command_epoch
+    return Sought(subject, dispatch.phase, dispatch.attempt, least)
 
 
 def _publication(body: bytes) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -10,11 +11,12 @@ import pytest
 from harness.desk import SAGA, Desk
 from headway.agents.identity import new_task_id
 from headway.agents.subjects import command_subject
-from headway.coordinator.commands import Outgoing
+from headway.coordinator.commands import Outgoing, Sought
 from headway.coordinator.intake import Answer
 from headway.coordinator.rescue import Rescue
 from headway.coordinator.rollcall import Holdings
 from headway.coordinator.store import Store
+from headway.coordinator.sweep import Sweep
 from headway.sagas import Phase
 from headway.sagas import inputs as i
 from headway.sagas.task import Claim
@@ -34,6 +36,14 @@ class Agents:
     async def unanswered(self, agent: str, upto: int) -> list[tuple[str, bytes]]:
         assert (agent, upto) == ("x", 7)
         return [(each.subject, each.body(5_000)) for each in self.stored]
+
+    async def outstanding(self, commands: Sequence[Sought]) -> set[Sought]:
+        return {
+            each
+            for each in commands
+            for stored in self.stored
+            if stored.subject == each.subject and each.is_in(stored.body(5_000))
+        }
 
     async def unread(self, tasks: Sequence[UUID]) -> set[UUID]:
         return self.events_unread & set(tasks)
@@ -68,6 +78,14 @@ class Scene:
         rescue = Rescue(self.agents, desk.store, asking, put.append, lambda: 5_000)
         done = await rescue.attempt("x", 7)
         return put, done
+
+    async def sweep(self) -> None:
+        """One look of the sweep at the task, a second later, and what follows from it."""
+        put: list = []
+        sweep = Sweep(self.desk.store, self.agents, put.append, lambda: 6_000, random.Random(1))
+        sweep.suspect(self.task)
+        await sweep.step()
+        await self.desk.handle(*put)
 
     async def claim(self, epoch: int, delivery: int, worker: str) -> Answer:
         asked = Claim(epoch, delivery, worker)
@@ -147,6 +165,22 @@ async def test_who_claims_after_it_was_published_again_is_refused_the_old_comman
     assert late.refusal is not None
     assert late.refusal.reason == "a later delivery of this command was granted already"
     assert (await scene.claim(1, 1, "next")).refusal is None
+
+
+async def test_what_was_published_again_and_did_not_arrive_is_so_though_the_old_command_is_there(
+    scene: Scene,
+) -> None:
+    """nats-server was killed in between. The old command came again every `ack_wait`, was granted
+    to nobody, and was taken for what its task waits for."""
+    await scene.rescue()
+    await scene.sweep()
+    assert scene.published == [("a", 0), ("a", 1), ("a", 2)]
+    assert (await scene.claim(1, 1, "next")).refusal is not None
+    scene.agents.stored = scene.desk.bus.sent[-1:]
+    await scene.sweep()
+    assert (await scene.claim(2, 1, "next")).refusal is None
+    await scene.sweep()
+    assert scene.published == [("a", 0), ("a", 1), ("a", 2)]
 
 
 async def test_of_two_that_rescue_the_same_one_does(scene: Scene) -> None:

@@ -105,7 +105,7 @@ async def test_commands_in_the_stream_are_outstanding_until_withdrawn(
 
 
 @pytest.mark.parametrize("others", [0, 20])
-async def test_an_older_attempts_command_on_the_subject_is_not_the_one_that_is_sought(
+async def test_an_older_attempts_or_publications_command_is_not_the_one_that_is_sought(
     topology: Topology, connection: Connection, others: int
 ) -> None:
     """A server that was killed before it wrote down an answer has the answered command again."""
@@ -113,7 +113,11 @@ async def test_an_older_attempts_command_on_the_subject_is_not_the_one_that_is_s
     commands = [older, *(command("s") for _ in range(others))]
     await Bus(connection, unsigned, now_ms).dispatch(commands)
     wanted = [sought(each.subject) for each in commands[1:]]
-    newer = [sought(older.subject, 2), Sought(older.subject, Phase.COMPENSATION, 1)]
+    newer = [
+        sought(older.subject, 2),
+        Sought(older.subject, Phase.COMPENSATION, 1),
+        Sought(older.subject, Phase.ACTION, 1, epoch=1),
+    ]
     assert await topology.outstanding([*newer, *wanted]) == set(wanted)
     assert await topology.outstanding([sought(older.subject)]) == {sought(older.subject)}
 
