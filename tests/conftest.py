@@ -20,7 +20,6 @@ from harness.findings import findings
 from harness.services import RunningNats, RunningPostgres, Servers, nats_in, postgres_in
 from harness.system import System, system_at
 
-
 TESTS = Path(__file__).parent
 
 
@@ -36,16 +35,18 @@ def pytest_runtest_makereport() -> Iterator[None]:
 
 LONGEST = (
     "docs/test_guides.py",
-    "test_packaging.py",
     "sagas/test_laws.py",
-    "cli/test_commands.py",
+    "cluster/test_cluster.py",
     "storm/test_limits.py",
-    "test_readme.py",
     "console/test_task_page.py",
-    "chaos/test_short_run.py",
+    "test_packaging.py",
     "drills/test_drill.py",
     "storm/test_breakers.py",
+    "chaos/test_short_run.py",
     "http/test_schema.py",
+    "telemetry/test_traces.py",
+    "test_readme.py",
+    "cli/test_commands.py",
 )
 """The files that take longest, where a worker that is handed one last keeps all others waiting."""
 
