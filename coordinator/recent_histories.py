@@ -16,7 +16,7 @@ from headway.coordinator.span_debts import milliseconds
 from headway.coordinator.spans import Traced
 from headway.sagas.events import AttemptHeartbeat, Event
 
-EVENTS_MAX = 65_536  # in all
+EVENTS_MAX = 131_072  # in all
 TASK_EVENTS_MAX = 256  # of one task; a longer one is read
 
 

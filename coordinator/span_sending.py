@@ -134,13 +134,15 @@ class SpanSending:
         histories = {task: list(group) for task, group in groupby(events, itemgetter("task_id"))}
         found: dict[Owed, Known] = {}
         for each in owed:
-            traced = tasks.get(each.task)
-            if traced is not None:
-                history = [
-                    row for row in histories.get(each.task, ()) if row["version"] <= each.version
-                ]
-                read = sum(row["version"] <= each.read for row in history)
-                found[each] = Known(traced, [_event(row) for row in history], read)
+            traced, history = tasks.get(each.task), histories.get(each.task, ())
+            if traced is None:
+                continue
+            try:
+                told = [_event(row) for row in history if row["version"] <= each.version]
+            except Exception:
+                _LOG.exception("the history of task %s cannot be read; left out", each.task)
+                continue
+            found[each] = Known(traced, told, sum(row["version"] <= each.read for row in history))
         return found
 
     async def _traced(self, row: asyncpg.Record) -> Traced | None:

@@ -297,6 +297,25 @@ async def test_a_collector_that_is_away_holds_up_nothing_and_gets_the_spans_when
         whole(await trace_of(collector, view.task), view.task)
 
 
+async def test_what_a_coordinator_of_the_release_before_owes_is_sent(
+    system: System, collector: Collector
+):
+    collector.status = 503
+    view = await thought(system)
+    await system.fetch(
+        """
+        WITH gone AS (DELETE FROM headway.span_debts RETURNING tasks[1] AS task, versions[1] AS at)
+
+        INSERT INTO headway.owed_spans (task_id, version, sent, due_at, since)
+        SELECT task, at, 0, now(), now() FROM gone
+        """
+    )
+    collector.status = 200
+    async with system.coordinating():
+        whole(await trace_of(collector, view.task), view.task)
+        assert await system.fetch("SELECT FROM headway.owed_spans") == []
+
+
 async def test_of_a_task_that_takes_long_what_ended_is_sent_before_it_ends_and_not_again(
     system: System, collector: Collector, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
