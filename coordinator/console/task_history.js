@@ -12,6 +12,7 @@ import { jsonView } from "./json_view.js";
 import { problemView } from "./states.js";
 
 const PAGE = 100;
+const STEP_CHARS = 24; // of a name that stays on one line
 
 export function taskHistory(wanted) {
   return new TaskHistory(wanted);
@@ -84,7 +85,7 @@ function row({ version, type, at, data }) {
     cell("No.", "narrow", String(version)),
     cell("At", "narrow", when(at)),
     cell("Event", "narrow", eventName(type)),
-    cell("Step", "", step),
+    cell("Step", step.length > STEP_CHARS ? "" : "narrow", step),
     cell("Details", "", details(rest, version)));
 }
 
