@@ -6,14 +6,16 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from headway.agents.client import Client
-from headway.agents.identity import new_task_id
+from headway.agents.errors import Conflict, Unavailable
+from headway.agents.identity import ACTION, new_task_id, operation_id
 from headway.agents.views import TaskView
 from headway.cli import output
 from headway.coordinator.embedded import Embedded
@@ -22,7 +24,7 @@ from headway.demo.languages.audit import Case
 from headway.demo.languages.bookings import FILE, bookings_in
 from headway.demo.languages.crew import LANGUAGES, commands, crew
 from headway.demo.languages.report import Report, compile_report, render
-from headway.demo.languages.trips import SAGA, Trip, saga, trips
+from headway.demo.languages.trips import PIVOT, SAGA, Trip, saga, trips
 from headway.demo.narration import Narration
 from headway.demo.stage import (
     ANSWER_WITHIN_S,
@@ -86,7 +88,8 @@ async def _run(
         await client.register(saga().define())
         narration.say("Starting the bookings, and three agents with keys of their own.")
         async with crew(agency, embedded, client, starts) as agents:
-            kills, asked = await _rush(scenario, client, finder(embedded, agents), narration)
+            find = finder(embedded, agents)
+            kills, asked = await _rush(scenario, client, find, agency / FILE, narration)
         narration.say("Asking for the status and history of each trip, and auditing.")
         views = [await client.status(task) for task in asked]
         taken_over = await _taken_over(client, views)
@@ -96,7 +99,7 @@ async def _run(
 
 
 async def _rush(
-    scenario: Scenario, client: Client, find: Find, narration: Narration
+    scenario: Scenario, client: Client, find: Find, book: Path, narration: Narration
 ) -> tuple[list[str], dict[UUID, Trip]]:
     """See all trips through while processes are being killed; who was killed, and the tasks."""
     kills: list[str] = []
@@ -114,6 +117,10 @@ async def _rush(
         asked[task] = trip
         await client.submit(SAGA, trip, task=task)
         view = await client.result(task, timeout=SETTLE_WITHIN_S)
+        while view.status == "parked":
+            with suppress(Unavailable, Conflict):  # it may have been heard, or is said again
+                await say_what_became_of_the_letter(client, task, book)
+            view = await client.result(task, timeout=SETTLE_WITHIN_S)
         narration.task_settled(view.status)
         narration.one_done()
 
@@ -133,6 +140,16 @@ async def _rush(
         ]
     )
     return kills, asked
+
+
+async def say_what_became_of_the_letter(client: Client, task: UUID, book: Path) -> None:
+    """As a person does, who looks into the bookings. It is asked for past the point of no return,
+    when an agent was killed over the letter and the next one rejected it."""
+    operation = str(operation_id(task, PIVOT, ACTION))
+    sent = [each.number for each in bookings_in(book) if each.operation == operation]
+    result = {PIVOT: sent[0]} if sent else None
+    outcome: Literal["happened", "did_not_happen"] = "happened" if sent else "did_not_happen"
+    await client.settle(task, PIVOT, outcome, result, reason="looked into the bookings", by="demo")
 
 
 async def _taken_over(client: Client, views: Sequence[TaskView]) -> Counter[str]:

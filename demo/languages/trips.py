@@ -15,6 +15,8 @@ SAGA = "trip"
 KINDS = {"flight": "flights", "hotel": "hotels", "letter": "letters"}
 """By step: the agent that serves it. A step books what it is named after."""
 
+PIVOT = "letter"
+
 PLACES = ("Lisbon", "Oslo", "Kyoto", "Quito")
 NO_FLIGHT, NO_HOTEL = "the moon", "Atlantis"
 
@@ -47,7 +49,7 @@ def saga() -> Saga:
             retry=_BRISK,
             compensation_retry=_DOGGED,
         )
-    made.step("letter", "letters.confirm", after="hotel", pivot=True, retry=_BRISK)
+    made.step(PIVOT, "letters.confirm", after="hotel", pivot=True, retry=_BRISK)
     return made
 
 

@@ -6,16 +6,18 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
+import pytest
+from headway.agents import Client
 from headway.agents.identity import new_task_id, operation_id
 from headway.agents.views import StepView, TaskView
 from headway.demo.languages.audit import Case, Finding, audit
 from headway.demo.languages.bookings import Book, Booking, bookings_in
 from headway.demo.languages.report import Report
-from headway.demo.languages.run import VICTIMS
-from headway.demo.languages.trips import KINDS, SAGA, Trip, saga, trips
+from headway.demo.languages.run import VICTIMS, say_what_became_of_the_letter
+from headway.demo.languages.trips import KINDS, PIVOT, SAGA, Trip, saga, trips
 
 HEADWAY = (sys.executable, "-P", "-m", "headway.cli.main")
 SEED = 3
@@ -61,6 +63,26 @@ def test_a_booking_is_made_once_and_what_is_cancelled_first_is_barred(tmp_path: 
         (each.operation, each.state, each.calls) for each in bookings_in(tmp_path / "book.sqlite3")
     ]
     assert kept == [("a", "cancelled", 5), ("b", "barred", 2)]
+
+
+@pytest.mark.parametrize("sent", [True, False])
+async def test_of_a_trip_that_is_parked_it_is_said_what_became_of_its_letter(
+    tmp_path: Path, sent: bool
+) -> None:
+    task, said = new_task_id(), []
+
+    class Person:
+        async def settle(self, *told: Any, **_why: str) -> None:
+            said.append(told)
+
+    book = Book(tmp_path / "book.sqlite3")
+    book.book(str(uuid4()), "letter", "another's")
+    if sent:
+        book.book(str(operation_id(task, PIVOT, "action")), "letter", str(task))
+    await say_what_became_of_the_letter(cast(Client, Person()), task, tmp_path / "book.sqlite3")
+    book.close()
+    ended = ("happened", {"letter": 2}) if sent else ("did_not_happen", None)
+    assert said == [(task, "letter", *ended)]
 
 
 def _view(task: UUID, status: Any, steps: Any, results: dict[str, Any] = RESULTS) -> TaskView:
