@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import asyncpg
@@ -16,7 +17,7 @@ def findings(report: Any) -> dict[str, dict[str, str]]:
 
 
 def test_a_healthy_system_passes_every_check(shell: Shell) -> None:
-    examined = shell.run("doctor", "--json")
+    examined = shell.run_here("doctor", "--json")
     assert examined.code == 0, examined
     assert examined.json["healthy"]
     found = findings(examined.json)
@@ -25,11 +26,11 @@ def test_a_healthy_system_passes_every_check(shell: Shell) -> None:
         *("stream HW_TASKS", "stream HW_COMMANDS", "stream HW_EVENTS"),
         *("clock of NATS", "clock of PostgreSQL", "clock of the coordinator"),
     }
-    assert "ok" in shell.run("doctor").out
+    assert "ok" in shell.run_here("doctor").out
 
 
 def test_an_unreachable_server_is_named_with_what_to_do(elsewhere: Shell) -> None:
-    examined = elsewhere.run(
+    examined = elsewhere.run_here(
         *("doctor", "--json", "--nats-url", "nats://127.0.0.1:1"),
         *("--postgres-url", "postgresql://me:secret@127.0.0.1:1/x"),
     )
@@ -43,8 +44,9 @@ def test_an_unreachable_server_is_named_with_what_to_do(elsewhere: Shell) -> Non
 async def test_servers_without_a_coordinator_are_told_apart_from_dead_ones(
     elsewhere: Shell, nats_url: str, postgres_url: str
 ) -> None:
-    examined = elsewhere.run(
-        *("doctor", "--json", "--nats-url", nats_url, "--postgres-url", postgres_url)
+    examined = await asyncio.to_thread(
+        elsewhere.run_here,
+        *("doctor", "--json", "--nats-url", nats_url, "--postgres-url", postgres_url),
     )
     assert examined.code == 1
     found = findings(examined.json)
@@ -65,8 +67,9 @@ async def test_a_changed_stream_and_an_edited_schema_are_named(
     await database.execute("CREATE TABLE headway_migrations (number int, checksum text)")
     await database.execute("INSERT INTO headway_migrations VALUES (1, 'edited')")
     await database.close()
-    examined = elsewhere.run(
-        *("doctor", "--json", "--nats-url", nats_url, "--postgres-url", postgres_url)
+    examined = await asyncio.to_thread(
+        elsewhere.run_here,
+        *("doctor", "--json", "--nats-url", nats_url, "--postgres-url", postgres_url),
     )
     found = findings(examined.json)
     assert found["stream HW_FEED"]["state"] == "wrong"

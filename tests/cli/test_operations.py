@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
 from uuid import uuid4
 
 import pytest
-from command_shell import Shell
+from command_shell import ANSWER_WITHIN_S, POLL_S, Shell
 from headway.agents import Client
 from headway.agents.identity import new_task_id
 from headway.cli.addresses import Given, find
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -36,17 +41,24 @@ def publish(shell: Shell, subject: str, body: bytes, task: str) -> None:
     asyncio.run(store())
 
 
+def soon(look: Callable[[], T]) -> T:
+    """What `look` finds, once it finds anything."""
+    deadline = time.monotonic() + ANSWER_WITHIN_S
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"nothing after {ANSWER_WITHIN_S:g} s"
+        time.sleep(POLL_S)
+    return found
+
+
 def test_a_letter_is_listed_shown_replayed_and_then_left_out(shell: Shell) -> None:
     task, subject = str(new_task_id()), f"hw.tasks.none-{uuid4().hex}"
     publish(shell, subject, b'{"note": "a body"}', task)
-    letter = 0
-    for _ in range(50):
+
+    def refused() -> list[int]:
         listed = shell.run_here("dead", "list", "--kind", "submission", "--json").json["letters"]
-        found = [each["sequence"] for each in listed if each["subject"] == subject]
-        if found:
-            [letter] = found
-            break
-    assert letter, "it is refused within a few looks"
+        return [each["sequence"] for each in listed if each["subject"] == subject]
+
+    [letter] = soon(refused)
     shown = shell.run_here("dead", "show", str(letter))
     assert '{"note": "a body"}' in shown.out, shown
     assert f"headway dead replay {letter}\n" in shown.out
@@ -140,9 +152,10 @@ def test_agents_tell_what_they_run_on_and_sagas_how_many_tasks_they_have(shell: 
     assert len(instance["config"]) == 16
     ended = shell.run_here("submit", "order", '{"fate": "fine"}', "--wait")
     assert ended.code == 0
-    for _ in range(50):
+
+    def succeeded() -> int:
         listed = shell.run_here("saga", "list", "--json").json["sagas"]
         order = next(each for each in listed if (each["name"], each["version"]) == ("order", 1))
-        if order["counts"].get("succeeded"):
-            break
-    assert order["counts"]["succeeded"] >= 1
+        return int(order["counts"].get("succeeded", 0))
+
+    assert soon(succeeded) >= 1

@@ -124,9 +124,9 @@ def open_shop(folder: Path) -> Iterator[Shell]:
     try:
         assert up.stdout is not None
         assert json.loads(up.stdout.readline())["pid"] == up.pid, "`headway up` did not start"
+        started.append(shell.start("agent", "shop:shop"))
         registered = shell.run("saga", "register", "shop:order", "shop:waiting", "shop:refund")
         assert registered.code == 0, registered.err
-        started.append(shell.start("agent", "shop:shop"))
         _until_present(shell, "shop")
         yield shell
     finally:
