@@ -65,12 +65,11 @@ class ConsoleFiles:
         wanted, path = request.headers.get("accept", ""), request.url.path
         if request.method not in ("GET", "HEAD") or "text/html" not in wanted:
             return None
-        if path.startswith(PROGRAMS):
+        page = None if path.startswith(PROGRAMS) else self._read("index.html")
+        if page is None:
             return None
-        page = self._read("index.html")
-        return page and Response(
-            page.body, 404, {"Cache-Control": "no-cache", "ETag": page.tag}, KINDS[".html"]
-        )
+        headers = {"Cache-Control": "no-cache", "ETag": page.tag}
+        return Response(page.body, 404, headers, KINDS[".html"])
 
     async def _page(self, request: Request) -> Response:
         return self._response(request, "index.html")
