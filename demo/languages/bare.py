@@ -17,6 +17,7 @@ import signal
 import socket
 import time
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from nats.aio.msg import Msg
 
 SLOTS = 64
 PULL_S = 5.0
+PING_EVERY_S = 5  # two without an answer: the line is dead
 KEEP_EVERY_S = 1.5
 PRESENCE_EVERY_S = 1.0
 PACED_FOR_S = 3.5
@@ -59,13 +61,20 @@ class BareAgent:
         self._freed = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set; then finish, or hand back what takes longer than GRACE_S."""
+        """Work until `stop` is set; then finish, or hand back what takes longer than GRACE_S.
+
+        Whatever keeps it from going on is raised, so that its process ends and another one comes.
+        """
         await self._listen()
         work = [
             asyncio.create_task(each)
             for each in (self._pull(), self._keep_for_ever(), self._say_for_ever())
         ]
-        await stop.wait()
+        stopped = asyncio.create_task(stop.wait())
+        ended, _ = await asyncio.wait([stopped, *work], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        for each in ended:
+            each.result()
         self._stopping = True
         await self._say_presence()
         work[0].cancel()
@@ -106,6 +115,8 @@ class BareAgent:
                     left -= 1
                     await self._take(msg)
             except (nats.errors.Error, OSError):
+                if nc.is_closed:
+                    raise
                 await asyncio.sleep(0.2)
             else:
                 await asyncio.sleep(0.2 if (msg.headers or {}).get("Status") == "503" else 0)
@@ -193,7 +204,8 @@ class BareAgent:
         while True:
             await asyncio.sleep(KEEP_EVERY_S)
             for each in list(self._attempts.values()):
-                await each.keep()
+                with suppress(nats.errors.Error, OSError):
+                    await each.keep()
 
     async def _say_for_ever(self) -> None:
         while True:
@@ -227,6 +239,8 @@ async def serve(agent: str, handlers: Handlers) -> None:
     await nc.connect(
         name=f"agent {agent}",
         max_reconnect_attempts=-1,
+        ping_interval=PING_EVERY_S,
+        max_outstanding_pings=2,
         error_cb=_complain,
         **options,
     )

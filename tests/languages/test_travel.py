@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -9,11 +10,15 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID, uuid4
 
+import nats
+import nats.errors
 import pytest
 from headway.agents import Client
 from headway.agents.identity import new_task_id, operation_id
 from headway.agents.views import StepView, TaskView
 from headway.demo.languages.audit import Case, Finding, audit
+from headway.demo.languages.bare import BareAgent
+from headway.demo.languages.bare_wire import BareWire
 from headway.demo.languages.bookings import Book, Booking, bookings_in
 from headway.demo.languages.report import Report
 from headway.demo.languages.run import VICTIMS, say_what_became_of_the_letter
@@ -48,6 +53,16 @@ def test_trips_are_decided_by_the_seed() -> None:
     assert trips(24, 1) == trips(24, 1) != trips(24, 2)
     assert [trip.goes_well for trip in trips(8, 1)] == [True, True, True, False] * 2
     assert {*saga().define().agents()} == {*KINDS.values()}
+
+
+async def test_a_bare_agent_whose_connection_is_closed_for_good_ends(nats_url: str) -> None:
+    nc = await nats.connect(nats_url)
+    agent = BareAgent(BareWire(nc, "hotels", "one"), {})
+    working = asyncio.create_task(agent.run(asyncio.Event()))
+    await asyncio.sleep(0)
+    await nc.close()
+    with pytest.raises(nats.errors.ConnectionClosedError):
+        await asyncio.wait_for(working, 10)
 
 
 def test_a_booking_is_made_once_and_what_is_cancelled_first_is_barred(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import { pause } from "./attempt.js";
 
 const ASK_TIMEOUT_MS = 2_000;
 const STORE_TIMEOUT_MS = 5_000;
+const PING_EVERY_MS = 5_000; // two without an answer: the line is dead
 const PAUSE_FIRST_MS = 50;
 const PAUSE_MAX_MS = 1_000;
 const PART_BYTES = 262_144;
@@ -52,7 +53,7 @@ export class Wire {
   static async open(agent: string): Promise<Wire> {
     const creds = process.env["HEADWAY_CREDS"];
     const servers = (process.env["HEADWAY_NATS_URL"] ?? "nats://localhost:4222").split(",");
-    const usual = { name: `agent ${agent}`, maxReconnectAttempts: -1, reconnectTimeWait: 100, waitOnFirstConnect: true, ignoreAuthErrorAbort: true };
+    const usual = { name: `agent ${agent}`, maxReconnectAttempts: -1, reconnectTimeWait: 100, waitOnFirstConnect: true, ignoreAuthErrorAbort: true, pingInterval: PING_EVERY_MS, maxPingOut: 2 };
     if (!creds) return new Wire(await connect({ ...usual, ...withPassword(servers) }), agent);
     const text = readFileSync(creds, "utf8");
     const named = /^# agent: (\S+)$/m.exec(text)?.[1];

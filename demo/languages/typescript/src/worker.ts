@@ -46,6 +46,7 @@ export class Worker {
     const saying = setInterval(() => this.sayPresence(), PRESENCE_EVERY_MS);
     this.sayPresence();
     void this.watchConnection();
+    void this.endWithConnection();
     void this.pull();
     await stopped;
     this.stopping = true;
@@ -176,6 +177,14 @@ export class Worker {
     for await (const status of this.wire.nc.status()) {
       if (status.type === "reconnect") this.keepAll();
     }
+  }
+
+  /** A client that has closed the connection does not open it again: another process does. */
+  private async endWithConnection(): Promise<void> {
+    const error = await this.wire.nc.closed();
+    if (this.stopping) return;
+    console.error(`the connection is closed for good: ${error ?? "by the client"}`);
+    process.exit(1);
   }
 
   private keepAll(): void {
