@@ -23,6 +23,7 @@ from headway.coordinator.otlp_settings import (
     endpoint_of,
     metrics_interval_s,
     resource_of,
+    spans_delay_s,
     wants_payloads,
 )
 from headway.coordinator.otlp_spans import encoded_batch, trace_request
@@ -46,7 +47,6 @@ class Told(Protocol):
 
 
 class Export:
-    SPANS_EVERY_S: ClassVar = 2.0
     ADOPT_EVERY_S: ClassVar = 60.0
     RECORDS_EVERY_S: ClassVar = 1.0
 
@@ -63,6 +63,7 @@ class Export:
         self._clock = clock
         self._since = clock()
         self.metrics_every_s = metrics_interval_s(environ)
+        self.spans_every_s = spans_delay_s(environ)
         named = {**resource_of(environ), t.SERVICE_VERSION: version("headway")}
         self._tasks = resource(named)  # a task's spans are the same, whoever sends them
         self._mine = resource({**named, t.SERVICE_INSTANCE_ID: str(coordinator)})
@@ -98,7 +99,13 @@ class Export:
             await self._sending.adopt()
 
     async def _send_spans(self, spans: Sequence[bytes], tasks: int) -> None:
-        await self._senders["traces"].insist(trace_request(self._tasks, spans), tasks)
+        """With them go the batches' that wait, which saves a request."""
+        assert self._told.batches is not None
+        body, batches = trace_request(self._tasks, spans), self._told.batches.look(AT_ONCE)
+        if batches:
+            body += trace_request(self._mine, map(encoded_batch, batches))
+        await self._senders["traces"].insist(body, tasks)
+        self._told.batches.gone(len(batches))
 
     async def send_records(self) -> None:
         """The records that wait."""

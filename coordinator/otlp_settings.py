@@ -21,6 +21,7 @@ _LOG = logging.getLogger(__name__)
 SERVICE = "headway"  # service.name, unless another is given
 TIMEOUT_S = 10.0
 METRICS_INTERVAL_S = 60.0
+SPANS_DELAY_S = 5.0
 _RANDOM_BITS = 56  # of a trace id, from the right: what W3C's Trace Context Level 2 calls random
 
 Signal = Literal["traces", "metrics", "logs"]
@@ -78,6 +79,12 @@ def metrics_interval_s(environ: Mapping[str, str]) -> float:
     """Seconds between two exports of metrics."""
     given = environ.get(t.EXPORT_INTERVAL, "").strip()
     return _number(t.EXPORT_INTERVAL, given, METRICS_INTERVAL_S * 1000) / 1000
+
+
+def spans_delay_s(environ: Mapping[str, str]) -> float:
+    """Seconds between two exports of spans."""
+    given = environ.get(t.SCHEDULE_DELAY, "").strip()
+    return _number(t.SCHEDULE_DELAY, given, SPANS_DELAY_S * 1000) / 1000
 
 
 def wants_payloads(environ: Mapping[str, str]) -> bool:

@@ -28,7 +28,7 @@ _START, _END = b"\x39", b"\x41"
 
 
 def trace_request(who: Resource, spans: Iterable[bytes]) -> bytes:
-    """Encoded spans as one request."""
+    """Encoded spans as a request; several requests one after another are one, too."""
     scoped = part(1, scope().SerializeToString()) + b"".join(spans)
     return part(1, part(1, who.SerializeToString()) + part(2, scoped))
 

@@ -8,6 +8,7 @@ away costs nothing but those rows, and those for KEPT_MS at most.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -31,8 +32,9 @@ from headway.sagas.events import Event
 
 _LOG = logging.getLogger(__name__)
 
-TASKS_MAX = 512  # in one request
-ROWS_MAX = 64  # that are claimed at once
+TASKS_MAX = 1_024  # in one request
+TASKS_AT_ONCE = 64  # then others have their turn
+ROWS_MAX = 256  # that are claimed at once
 LEASE_MS = 30_000  # longer than a collector is waited for
 KEPT_MS = 86_400_000  # after which a collector that stayed away gets no more of what it missed
 DROPPED_MAX = 1_000  # rows at once
@@ -161,7 +163,9 @@ class SpanSending:
         by_task = groupby(entries, itemgetter("task_id"))
         journals = {task: [_entry(row) for row in group] for task, group in by_task}
         found: list[bytes] = []
-        for each in tasks:
+        for place, each in enumerate(tasks, 1):
+            if place % TASKS_AT_ONCE == 0:
+                await asyncio.sleep(0)
             try:
                 found.append(
                     self._encoded(each, journals.get(each.task.id, ()) if journals else ())

@@ -95,7 +95,7 @@ class Telemetry:
             await export.send_metrics()
 
         return [
-            forever("traces", export.send_spans, export.SPANS_EVERY_S),
+            forever("traces", export.send_spans, export.spans_every_s),
             forever("former traces", export.adopt_spans, export.ADOPT_EVERY_S),
             forever("records", export.send_records, export.RECORDS_EVERY_S),
             forever("metrics", send_numbers, export.metrics_every_s),

@@ -8,14 +8,13 @@ import pytest
 from harness import findings
 from harness.collector import Collector, collecting
 from headway.coordinator import telemetry
-from headway.coordinator.otlp_export import Export
 
 
 @pytest.fixture(autouse=True)
 def swift(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coordinators of this process do not wait long for more spans, and stop once all are sent,
-    however slow the machine."""
-    monkeypatch.setattr(Export, "SPANS_EVERY_S", 0.2)
+    """Coordinators do not wait long for more spans, and those of this process stop once all are
+    sent, however slow the machine."""
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
     monkeypatch.setattr(telemetry, "END_S", 10.0)
 
 

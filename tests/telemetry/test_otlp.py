@@ -15,6 +15,7 @@ from headway.coordinator.otlp_settings import (
     metrics_interval_s,
     resource_of,
     sampler_of,
+    spans_delay_s,
     wants_payloads,
 )
 from headway.coordinator.otlp_spans import encoded, trace_request
@@ -76,11 +77,13 @@ def test_what_cannot_be_understood_is_told_and_taken_as_its_default(caplog):
     with caplog.at_level(logging.WARNING):
         assert endpoint_of("traces", odd).timeout_s == 10
         assert metrics_interval_s({"OTEL_METRIC_EXPORT_INTERVAL": "x"}) == 60
+        assert spans_delay_s({"OTEL_BSP_SCHEDULE_DELAY": "y"}) == 5
         sampler_of({"OTEL_TRACES_SAMPLER": "jaeger_remote"})
     assert [record.getMessage() for record in caplog.records] == [
         "OTEL_EXPORTER_OTLP_PROTOCOL=grpc is not spoken here; http/protobuf is",
         "OTEL_EXPORTER_OTLP_TIMEOUT=soon is not a number; 10000 is taken",
         "OTEL_METRIC_EXPORT_INTERVAL=x is not a number; 60000 is taken",
+        "OTEL_BSP_SCHEDULE_DELAY=y is not a number; 5000 is taken",
         "OTEL_TRACES_SAMPLER=jaeger_remote is not known; all tasks are traced",
     ]
 
