@@ -14,6 +14,15 @@ from headway.agents import Agent, Conflict, Context, InvalidInput, NotFound, Rej
 from headway.sagas import Saga, Timeouts
 from storm.scenario import peak
 
+pytestmark = pytest.mark.usefixtures("alert")
+
+
+@pytest.fixture
+def alert(monkeypatch):
+    """Coordinators that look at what is declared ten times as often as those that are shipped."""
+    monkeypatch.setattr("headway.coordinator.admission_limits.REFRESH_S", 0.1)
+    monkeypatch.setattr("headway.coordinator.admission_loop.REFRESH_S", 0.1)
+
 
 @asynccontextmanager
 async def limited(system, *limits, coordinators=1, saga=None):
