@@ -392,12 +392,5 @@ def _step(task: Task, name: str, state: StepState) -> Task:
 
 
 def _task(task: Task, status: TaskStatus | None = None, reason: str = "") -> Task:
-    return Task(
-        status or task.status,
-        task.version + 1,
-        task.steps,
-        reason,
-        task.incident,
-        task.cause,
-        task.beside,
-    )
+    rest = task.incident, task.cause, task.beside
+    return Task(status or task.status, task.version + 1, task.steps, reason, *rest)
