@@ -104,21 +104,14 @@ class Watch:
 
 
 async def burst(
-    watch: Watch,
-    tasks: int,
-    ended: Ended,
-    accept: Callable[[], Awaitable[Any]],
-    *,
-    linger_s: float = 0,
+    watch: Watch, tasks: int, ended: Ended, accept: Callable[[], Awaitable[Any]]
 ) -> Burst:
-    """`linger_s`: for so long after the last end CPU time is still counted."""
     before, began = watch.cpu_s(), time.perf_counter()
     ended.expect(tasks)
     await accept()
     accepted_s = time.perf_counter() - began
     await asyncio.wait_for(ended.all.wait(), RUN_TIMEOUT_S)
     ended_s = time.perf_counter() - began
-    await asyncio.sleep(linger_s)
     after = watch.cpu_s()
     spent = {name: round((after[name] - before[name]) / tasks * 1e6) for name in before}
     return Burst(tasks, round(accepted_s, 3), round(ended_s, 3), round(tasks / ended_s), spent)

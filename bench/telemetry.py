@@ -4,9 +4,9 @@ without.
 A system with telemetry and one without stand side by side and get the same bursts in turn, so that
 whatever else the machine does hits both; what is told is the ratio of each pair, as its median and
 quartiles. The system with telemetry sends to a collector in a process of its own, which is not
-counted. CPU time is counted until what is owed has been sent, without what it takes to do nothing.
+counted, and neither is what a system takes that does nothing.
 
-    .venv/bin/python bench/telemetry.py --tasks 3000 --rounds 10 --only "metrics and all traces"
+    .venv/bin/python bench/telemetry.py --tasks 1000 --rounds 30 --only "metrics and all traces"
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,7 @@ from statistics import median, quantiles
 
 from headway.agents import Client
 from headway.coordinator.embedded import Embedded
-from saga3 import WARM_UP_TASKS, Ended, Watch, agents, burst, many, saga
+from saga3 import WARM_UP_TASKS, Burst, Ended, Watch, agents, burst, many, saga
 
 SINK = """
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -55,7 +56,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     "metrics and all traces": {"OTEL_LOGS_EXPORTER": "none"},
     "metrics, all traces and records": {},
 }
-LINGER_S = 6.0  # after the last task has ended: spans are sent by then
+REST_S = 6.0  # for a look at what a system takes that does nothing
 
 
 @contextmanager
@@ -79,35 +80,24 @@ def environment(given: dict[str, str]) -> Iterator[None]:
             del os.environ[name]
 
 
-Measured = tuple[dict[str, int], int]
-"""CPU time of a task (µs) by process, and tasks a second."""
-
-
 @dataclass(slots=True)
 class System:
     client: Client
     watch: Watch
     ended: Ended
-    idle_s: dict[str, float] = field(default_factory=dict)  # CPU time in LINGER_S without a task
+    idle: dict[str, float] = field(default_factory=dict)  # CPU seconds a second without a task
 
     async def rest(self) -> None:
-        """Look at what it takes to do nothing."""
         before = self.watch.cpu_s()
-        await asyncio.sleep(LINGER_S)
+        await asyncio.sleep(REST_S)
         after = self.watch.cpu_s()
-        self.idle_s = {name: after[name] - before[name] for name in before}
+        self.idle = {name: (after[name] - before[name]) / REST_S for name in before}
 
-    async def burst(self, tasks: int) -> Measured:
+    async def burst(self, tasks: int) -> Burst:
         orders = [{"order": number} for number in range(tasks)]
-        found = await burst(
-            *(self.watch, tasks, self.ended, lambda: many(self.client, "saga3", orders)),
-            linger_s=LINGER_S,
+        return await burst(
+            self.watch, tasks, self.ended, lambda: many(self.client, "saga3", orders)
         )
-        spent = {
-            name: us - round(self.idle_s.get(name, 0.0) / tasks * 1e6)
-            for name, us in found.cpu_us_per_task.items()
-        }
-        return spent, found.tasks_per_s
 
 
 @asynccontextmanager
@@ -130,64 +120,79 @@ async def system(variant: dict[str, str], url: str) -> AsyncIterator[System]:
 
 
 @dataclass(slots=True)
-class Pairs:
-    """What was measured of one variant, and beside it of none."""
+class Measured:
+    """CPU time of a task by process (µs), and tasks a second."""
 
-    cpu: list[tuple[int, int]] = field(default_factory=list)  # µs a task
-    rates: list[tuple[int, int]] = field(default_factory=list)  # tasks a second
-    by_process: dict[str, list[int]] = field(default_factory=dict)  # µs a task more than without
+    cpu_us: dict[str, float]
+    tasks_per_s: int
 
-    def take(
-        self, with_it: tuple[dict[str, int], int], without: tuple[dict[str, int], int]
-    ) -> None:
-        self.cpu.append((sum(with_it[0].values()), sum(without[0].values())))
-        self.rates.append((with_it[1], without[1]))
-        for name, spent in with_it[0].items():
-            self.by_process.setdefault(name, []).append(spent - without[0][name])
 
-    def report(self) -> dict[str, object]:
-        return {
-            "cpu_us_per_task": [round(median(each)) for each in zip(*self.cpu, strict=True)],
-            "cpu_ratio": _spread(self.cpu),
-            "rate_ratio": _spread(self.rates),
-            "more_us_per_task": {
-                name: round(median(each)) for name, each in self.by_process.items()
-            },
+async def pair(systems: Sequence[System], tasks: int) -> list[Measured]:
+    """A burst for each system, one after the other. CPU time is counted over both bursts, so that
+    what one sends while the other works is counted; of the client, which both share, over each."""
+    began, before = time.perf_counter(), [each.watch.cpu_s() for each in systems]
+    bursts = [await each.burst(tasks) for each in systems]
+    after, took_s = [each.watch.cpu_s() for each in systems], time.perf_counter() - began
+    measured = []
+    for place, each in enumerate(systems):
+        cpu_us = {
+            name: (spent - before[place][name] - each.idle[name] * took_s) / tasks * 1e6
+            for name, spent in after[place].items()
         }
+        cpu_us["client"] = bursts[place].cpu_us_per_task["client"]
+        measured.append(Measured(cpu_us, bursts[place].tasks_per_s))
+    return measured
 
 
-def _spread(pairs: list[tuple[int, int]]) -> dict[str, float]:
-    ratios = [with_it / without for with_it, without in pairs]
+async def measure(variant: dict[str, str], url: str, tasks: int, rounds: int) -> dict[str, object]:
+    """As many pairs as there are rounds; who is first takes turns."""
+    pairs: list[tuple[Measured, Measured]] = []
+    async with system(variant, url) as with_it, system(OFF, url) as without:
+        for number in range(rounds):
+            if number % 2:
+                first, second = await pair((with_it, without), tasks)
+            else:
+                second, first = await pair((without, with_it), tasks)
+            pairs.append((first, second))
+            print(f"  {_cpu(first):.0f}, {_cpu(second):.0f} µs a task", file=sys.stderr)
+    return report(pairs)
+
+
+def report(pairs: Sequence[tuple[Measured, Measured]]) -> dict[str, object]:
+    """Medians: of both kinds, and of the ratios of pairs with their quartiles."""
+    names = pairs[0][0].cpu_us
+    return {
+        "cpu_us_per_task": [round(median(map(_cpu, each))) for each in zip(*pairs, strict=True)],
+        "cpu_ratio": _spread([_cpu(with_it) / _cpu(without) for with_it, without in pairs]),
+        "rate_ratio": _spread([a.tasks_per_s / b.tasks_per_s for a, b in pairs]),
+        "more_us_per_task": {
+            name: round(median(a.cpu_us[name] - b.cpu_us[name] for a, b in pairs)) for name in names
+        },
+    }
+
+
+def _cpu(measured: Measured) -> float:
+    return sum(measured.cpu_us.values())
+
+
+def _spread(ratios: list[float]) -> dict[str, float]:
     low, middle, high = quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
     return {"quartile": round(low, 3), "median": round(middle, 3), "quartile3": round(high, 3)}
 
 
-async def measure(variant: dict[str, str], url: str, tasks: int, rounds: int) -> Pairs:
-    """As many pairs as there are rounds; who is first takes turns."""
-    found = Pairs()
-    async with system(variant, url) as with_it, system(OFF, url) as without:
-        for number in range(rounds):
-            measured = {}
-            for each in (with_it, without) if number % 2 else (without, with_it):
-                measured[each is with_it] = await each.burst(tasks)
-            found.take(measured[True], measured[False])
-            print(f"  {found.cpu[-1]} µs, {found.rates[-1]} tasks/s", file=sys.stderr)
-    return found
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--tasks", type=int, default=3_000, help="tasks submitted at once")
-    parser.add_argument("--rounds", type=int, default=10, help="pairs of bursts")
+    parser.add_argument("--tasks", type=int, default=1_000, help="tasks submitted at once")
+    parser.add_argument("--rounds", type=int, default=30, help="pairs of bursts")
     parser.add_argument("--only", action="append", choices=VARIANTS, help="these variants")
     chosen = parser.parse_args()
-    report = {}
+    found = {}
     with collector() as url:
         for name in chosen.only or VARIANTS:
             print(name, file=sys.stderr)
-            pairs = asyncio.run(measure(VARIANTS[name], url, chosen.tasks, chosen.rounds))
-            report[name] = pairs.report()
-    print(json.dumps(report, indent=2, ensure_ascii=False))
+            measuring = measure(VARIANTS[name], url, chosen.tasks, chosen.rounds)
+            found[name] = asyncio.run(measuring)
+    print(json.dumps(found, indent=2, ensure_ascii=False))
     return 0
 
 
