@@ -6,9 +6,10 @@ On NATS the feed is the subjects `hw.feed.<saga>.<task>.<kind>`, and the stream 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
+from headway.agents.subjects import TOKEN
 from headway.agents.views import TaskStatus
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,7 +34,7 @@ class FeedRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     task: UUID | None = None
-    saga: str | None = None
+    saga: Annotated[str, Field(pattern=f"^{TOKEN.pattern}$")] | None = None
     kind: list[NewsKind] = Field(default_factory=list)
     last_event_id: str | None = Field(default=None, max_length=POSITION_MAX_CHARS)
 

@@ -43,8 +43,14 @@ HARMLESS = frozenset(
 )
 _STEPS_OWN = frozenset({"name", "action", "compensate", "after", "kind", "pivot", "read_only"})
 
-# "step 'charge': CardDeclined: what the agent said", perhaps several after each other.
-_SAID = re.compile(r"(?P<who>step '[^']*': [^\s:]+: )(?P<said>.+)", re.S)
+# "step 'charge': CardDeclined: what the agent said", perhaps several after each other. A kind that
+# is not one word cannot be told from what was said. What we say of a step ourselves is no payload.
+_OURS = (
+    r"(?:its (?:action|compensation) succeeded after all"
+    r"|the command was taken over \d+ times without an answer; a person must look at its agent)"
+    r"\Z"
+)
+_SAID = re.compile(rf"(?P<who>step '[^']*': (?!{_OURS})(?:[^\s:]+: )?)(?P<said>.+)", re.S)
 
 B = TypeVar("B", bound=BaseModel)
 

@@ -244,6 +244,9 @@ async def test_a_token_decides_what_is_heard_and_for_how_long(
             422,
             "Last-Event-ID: not one that this API gave",
         )
+        for saga in ("", "*", ">", "a b", "a.b", "a\r\nb"):  # no stream could be read for these
+            status, detail = await refused(face, view, {"saga": saga})
+            assert (status, detail.partition(": ")[0]) == (422, "saga")
         async with listening(face.address, token=view) as listener:
             await told(system, 1)
             await eventually(lambda: len(listener.events) == 1)

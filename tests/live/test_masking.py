@@ -271,8 +271,22 @@ def test_a_reason_keeps_who_and_what_kind_and_loses_what_was_said() -> None:
     assert "secret" not in reason_masked(
         "past the point of no return: step 'a': X: secret; step 'b': Y: secret\nsecret"
     )
-    for plain in ("cancelled", "the deadline passed", "step 'a': its action succeeded after all"):
+    taken_over = "the command was taken over 3 times without an answer"
+    for plain in (
+        "cancelled",
+        "the deadline passed",
+        "step 'a': its action succeeded after all",
+        f"step 'a': {taken_over}; a person must look at its agent",
+    ):
         assert reason_masked(plain) == plain
+
+
+@pytest.mark.parametrize("kind", ["Card declined", "Card: declined", "", "Card\ndeclined", "Card:"])
+def test_a_reason_loses_what_was_said_whatever_an_agent_calls_it(kind: str) -> None:
+    for reason in (f"step 'a': {kind}: secret", f"step 'a': {kind}: a: secret"):
+        assert "secret" not in reason_masked(reason)
+        assert "secret" not in reason_masked(f"{reason}; compensation failed: {reason}")
+        assert reason_masked(reason).startswith("step 'a': ")
 
 
 def test_an_events_field_that_nobody_knows_is_masked() -> None:
