@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -52,7 +52,7 @@ class Telemetry:
     ) -> None:
         self.metrics = Metrics()
         self._coordinator = coordinator
-        self._rng = Random(coordinator.int)  # noqa: S311 - for ids; the system takes longer
+        self._rng = random.Random(coordinator.int)  # noqa: S311 - for ids; the system takes longer
         self._environ = environ
         self._clock = clock
         self._counting = counting = Counting(self.metrics)
