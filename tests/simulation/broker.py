@@ -7,6 +7,7 @@ nobody listens to is answered 503. JetStream's management API is a table of oper
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
@@ -26,6 +27,7 @@ NO_RESPONDERS = b"NATS/1.0 503\r\n\r\n"
 NOT_FOUND = b"NATS/1.0 404 Message Not Found\r\n\r\n"
 SUBJECTS_PER_PAGE = 100_000
 API = "$JS.API."
+_TRACED = re.compile(rb"Nats-Trace-Dest: ([^\r]+)\r\nNats-Trace-Only: true\r\n")
 ACKS = "$JS.ACK."
 
 
@@ -162,6 +164,10 @@ class Broker:
             if subject.startswith(ACKS):
                 self._on_ack(subject, message.body)
                 return
+        traced = _TRACED.search(message.headers)
+        if traced is not None:
+            self._trace(subject, traced[1].decode())
+            return
         heard = self._route(message)
         stored = self._store(message)
         if message.reply and not heard and not stored:
@@ -180,6 +186,12 @@ class Broker:
             line, sid = self._rng.choice(members)
             line.push(sid, message, receipt=receipt)
         return heard
+
+    def _trace(self, subject: str, destination: str) -> None:
+        """Tell who would get a message, which nobody gets."""
+        given = [{"type": "eg", "queue": queue} for *_, queue in self._listeners.of(subject)]
+        told = {"server": {"id": self.identity}, "events": [{"type": "in"}, *given]}
+        self._route(Message(destination, "", b"", orjson.dumps(told)))
 
     def _store(self, message: Message) -> bool:
         for stream in self.streams.values():

@@ -10,6 +10,7 @@ from uuid import UUID
 from headway.agents.pull import ACK
 from headway.coordinator import engine as engine_module
 from headway.coordinator import family as family_module
+from headway.coordinator import sweep as sweep_module
 from headway.coordinator.bus import Bus
 from headway.coordinator.engine import Engine
 from headway.coordinator.family import Family
@@ -32,6 +33,10 @@ PARENTS = ("parent",)
 
 
 # Engine and inlets
+
+
+def _any_publication(original: Any, *of: Any) -> Any:
+    return original(*of)._replace(epoch=0)
 
 
 def _ack_event_first(original: Any, self: Inlets, delivery: Any, *rest: Any) -> None:
@@ -189,6 +194,11 @@ def _on(owner: Any, name: str, mistake: Any) -> tuple[Any, str, Any]:
 _NO_LOOK_OVER = _on(Sweep, "look_over", _nothing)
 
 COORDINATOR = (
+    Mutation(
+        "a publication that nobody is granted any more passes for the command",
+        (_on(sweep_module, "sought_of", _any_publication),),
+        {"crash_at_commit": 0.06, "crash": 0.35},
+    ),
     Mutation(
         "an event is acked before it is committed",
         (_on(Inlets, "_put_event", _ack_event_first),),
