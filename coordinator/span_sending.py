@@ -86,9 +86,18 @@ class SpanSending:
         self._forms = Forms()
         self._pause_s = 0.0
         self._not_before = 0.0  # monotonic
+        self._under_way: asyncio.Task[None] | None = None
 
     async def step(self) -> None:
-        """Send all that is owed, unless the collector is away."""
+        """Send all that is owed, unless the collector is away. What is under way when the caller is
+        cancelled goes on, and whoever comes next waits for it."""
+        if self._under_way is not None:
+            await asyncio.wait({self._under_way})
+        self._under_way = asyncio.create_task(self._send_all())
+        self._under_way.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.shield(self._under_way)
+
+    async def _send_all(self) -> None:
         if time.monotonic() < self._not_before:
             return
         while rows := await self._store.fetch("claim_spans", self._clock(), LEASE_MS, ROWS_MAX):
