@@ -120,7 +120,8 @@ class Link:
             return
         written: asyncio.Future[None] = self._loop.create_future()
         await self._nc._flush_queue.put(written)  # nats-py's ping overtakes what it has not written
-        await asyncio.wait_for(written, FLUSH_TIMEOUT_S)
+        async with asyncio.timeout(FLUSH_TIMEOUT_S):
+            await written
         await self._nc.flush(FLUSH_TIMEOUT_S)
 
     def hand_over(self) -> None:

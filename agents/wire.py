@@ -130,8 +130,17 @@ class Wire(Link):
     async def request(
         self, subject: str, payload: bytes, timeout: float, headers: dict[str, str] | None = None
     ) -> Msg:
-        """nats-py's request: NoRespondersError, or TimeoutError after `timeout` seconds."""
-        answer: Msg = await self._nc.request(subject, payload, timeout=timeout, headers=headers)
+        """nats-py's request: NoRespondersError, or TimeoutError after `timeout` seconds.
+
+        The time is kept here: by nats-py, a cancellation that meets the answer would be lost.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                answer: Msg = await self._nc.request(
+                    subject, payload, timeout=None, headers=headers
+                )
+        except TimeoutError:
+            raise nats.errors.TimeoutError from None
         return answer
 
     async def ask(

@@ -18,6 +18,7 @@ from headway.agents.connection import (
 )
 from headway.agents.errors import Unavailable
 from headway.agents.wire import NO_STREAM, TOO_LARGE, UNCONFIRMED, StoreError, Unanswered
+from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
 Message = tuple[str, str, bytes, bytes]
@@ -285,6 +286,24 @@ async def test_what_a_long_disconnect_cannot_keep_is_dropped_without_an_error(
             connection.wire.hand_over()
         assert connection.nc.pending_data_size <= PENDING_MAX_BYTES
         assert "buffer of a long disconnect is full" in caplog.text
+
+
+async def test_a_cancellation_that_meets_the_answer_is_not_lost(connection: Connection) -> None:
+    await connection.wire.subscribe("a", Inbox())
+    asking = asyncio.create_task(connection.wire.request("a", b"", 5))
+    await eventually(lambda: bool(connection.nc._resp_map))
+    [answered] = connection.nc._resp_map.values()
+    answered.set_result(Msg(connection.nc))
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_a_request_that_is_not_answered_in_time_is_forgotten(connection: Connection) -> None:
+    await connection.wire.subscribe("a", Inbox())
+    with pytest.raises(TimeoutError):
+        await connection.wire.request("a", b"", 0.05)
+    await eventually(lambda: not connection.nc._resp_map)
 
 
 async def test_asking_tells_nobody_there_from_no_answer(connection: Connection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -219,6 +220,28 @@ async def test_who_does_not_read_keeps_nobody_else_from_hearing_and_is_cut_off(
             )
     finally:
         sluggish.close()
+
+
+async def test_listeners_that_break_off_while_they_are_told_the_past_leave_nothing_behind(
+    system: System, face: Face
+) -> None:
+    await told(system, 1_000)
+    place = urlsplit(face.address)
+    for round_ in range(12):
+        listeners = []
+        for _ in range(40):
+            listener = socket.create_connection((place.hostname, place.port))
+            at_once = struct.pack("ii", 1, 0)  # a reset, which does not wait for what is unread
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+            listener.sendall(
+                b"GET /api/feed?last_event_id=0 HTTP/1.1\r\nHost: x\r\n"
+                b"Authorization: Bearer hw_c0_only-for-tests\r\n\r\n"
+            )
+            listeners.append(listener)
+        await asyncio.sleep(0.005 * round_)  # in another moment each time
+        for listener in listeners:
+            listener.close()
+    await eventually(lambda: face.coordinator._feed._listeners == 0, what="nobody listens")
 
 
 async def test_a_token_decides_what_is_heard_and_for_how_long(
