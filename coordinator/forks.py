@@ -48,7 +48,9 @@ class Forks:
         origin = await self._read(request.task)
         new = fork_of(origin, request)
         found = (await self._store.read([new.id])).get(new.id)
-        if found is not None and found.input_digest == new.input_digest:
+        if found is not None and found.input_digest != new.input_digest:
+            raise Refusal(f"task {new.id} exists with another body; take a new id", 409)
+        if found is not None:
             return _receipt(found, request, created=False)
         at = self._clock()
         fork = _checked(origin, request, at)

@@ -57,31 +57,32 @@ def origin(input: bytes = b'"o-1"', manifest: Manifest | None = None) -> Loaded:
     )
 
 
-class Nothing:
-    """A store without tasks, which notes what is written to it."""
+class Noting:
+    """A store with these tasks, which notes what is written to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, tasks: dict[UUID, Loaded]) -> None:
+        self._tasks = tasks
         self.noted: list[tuple[Any, ...]] = []
 
-    async def read(self, _tasks: list[UUID]) -> dict[UUID, Loaded]:
-        return {}
+    async def read(self, tasks: list[UUID]) -> dict[UUID, Loaded]:
+        return {task: self._tasks[task] for task in tasks if task in self._tasks}
 
     async def fetch(self, *arguments: Any) -> list[Any]:
         self.noted.append(arguments)
         return []
 
 
-async def refusal(loaded: Loaded, step: str = "ship") -> str:
+async def refusal(loaded: Loaded, step: str = "ship", new_task: UUID | None = None) -> str:
     async def read(_task: UUID) -> Loaded:
         return loaded
 
     def ask(*_: Any, **__: Any) -> Any:
         raise AssertionError("it is not submitted")
 
-    store: Any = Nothing()
+    store: Any = Noting({ORIGIN: loaded})
     forks = Forks(store, ask, read, lambda: NOW)
     with pytest.raises(Refusal) as refused:
-        await forks.fork(ForkRequest(task=ORIGIN, step=step))
+        await forks.fork(ForkRequest(task=ORIGIN, step=step, new_task=new_task))
     assert refused.value.code == 409
     assert store.noted == []
     return refused.value.reason
@@ -108,6 +109,12 @@ async def test_a_task_whose_deadline_has_passed_is_not_forked() -> None:
 async def test_what_the_machine_refuses_is_refused_in_its_words() -> None:
     assert await refusal(origin(), "pack") == (
         "there is no step 'pack' in this task; its steps are charge, ship"
+    )
+
+
+async def test_no_task_becomes_a_fork_by_being_named_as_one() -> None:
+    assert await refusal(origin(), new_task=ORIGIN) == (
+        f"task {ORIGIN} exists with another body; take a new id"
     )
 
 
