@@ -1,20 +1,26 @@
 """`GET /metrics`: this coordinator's numbers, as Prometheus reads them.
 
-For programs on this machine, and for whoever presents a token.
+For programs on this machine, and for whoever presents a token that sees everybody's tasks. Always
+holds: no page of another site and nobody behind a proxy counts as a program on this machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter
+from headway.coordinator.access import check_role
 from headway.coordinator.http_access import HttpAccess
 from headway.coordinator.prometheus import CONTENT_TYPE
+from headway.coordinator.roles import METRICS
 from starlette.requests import Request
 from starlette.responses import Response
 
 PATH = "/metrics"
+OPERATION = "metrics"
+HANDED_ON = ("forwarded", "via", "x-forwarded-for", "x-real-ip")  # headers that proxies add
 
 
 def metrics_router(text: Callable[[], Awaitable[str]], access: HttpAccess) -> APIRouter:
@@ -22,7 +28,7 @@ def metrics_router(text: Callable[[], Awaitable[str]], access: HttpAccess) -> AP
 
     async def answer(request: Request) -> Response:
         if not _is_of_this_machine(request):
-            await access.caller(request.headers)
+            check_role(OPERATION, METRICS, await access.caller(request.headers))
         return Response(await text(), media_type=CONTENT_TYPE)
 
     router = APIRouter()
@@ -31,9 +37,23 @@ def metrics_router(text: Callable[[], Awaitable[str]], access: HttpAccess) -> AP
 
 
 def _is_of_this_machine(request: Request) -> bool:
-    if request.client is None:
+    """Whether it comes from here, asks for an address of here, and is handed on for nobody."""
+    if request.client is None or any(name in request.headers for name in HANDED_ON):
         return False
+    return _is_loopback(request.client.host) and _asks_here(request.headers.get("host", ""))
+
+
+def _asks_here(host: str) -> bool:
+    """By its Host; without one, it is no browser that asks."""
     try:
-        return ip_address(request.client.host).is_loopback
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    return not host or name == "localhost" or _is_loopback(name)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
     except ValueError:
         return False

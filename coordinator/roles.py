@@ -39,6 +39,7 @@ class Need:
 
 
 FEED = Need(VIEW, "task")  # on HTTP only: on NATS it is a subject
+METRICS = Need(VIEW, "never")  # on HTTP only, and not needed by programs on the same machine
 
 NEEDS: Mapping[str, Need] = {
     "health": Need(""),

@@ -10,10 +10,13 @@ import httpx
 import orjson
 import pytest
 from harness.coordination import coordinators, registered
+from harness.eventually import eventually
 from harness.shop import linear
 from harness.system import System
 from headway.cli.logformat import JsonLines
-from headway.coordinator.http_metrics import _is_of_this_machine
+from headway.coordinator.http_metrics import HANDED_ON, _is_of_this_machine
+from headway.coordinator.roles import ROLES
+from headway.coordinator.token_making import token_making
 from starlette.requests import Request
 
 
@@ -36,8 +39,9 @@ async def test_a_coordinator_that_serves_http_shows_its_numbers_without_any_vari
     assert 'headway_attempts_failures_total{headway_agent="shop",error_type="Ordered"} 1' in lines
 
 
-def asked_from(host: str) -> Request:
-    return Request({"type": "http", "headers": [], "client": (host, 1)})
+def asked_from(client: str, **headers: str) -> Request:
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return Request({"type": "http", "headers": raw, "client": (client, 1)})
 
 
 @pytest.mark.parametrize(
@@ -45,6 +49,49 @@ def asked_from(host: str) -> Request:
 )
 def test_numbers_are_for_programs_on_this_machine_or_with_a_token(host, here):
     assert _is_of_this_machine(asked_from(host)) is here
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        *(("localhost", True), ("localhost:7480", True), ("127.0.0.1:7480", True), ("", True)),
+        *(("127.1.2.3", True), ("[::1]:7480", True), ("LOCALHOST", True)),
+        *(("evil.example:7480", False), ("127.0.0.1.evil.example", False), ("[::1", False)),
+        *(("localhost@evil.example", False), ("10.0.0.7", False), (":7480", False)),
+    ],
+)
+def test_a_page_whose_name_is_made_to_lead_here_is_no_program_on_this_machine(host, here):
+    assert _is_of_this_machine(asked_from("127.0.0.1", host=host)) is here
+
+
+@pytest.mark.parametrize("header", HANDED_ON)
+def test_who_comes_by_a_proxy_is_not_on_this_machine(header):
+    asked = asked_from("127.0.0.1", host="localhost", **{header.replace("-", "_"): "10.0.0.7"})
+    assert not _is_of_this_machine(asked)
+
+
+async def test_numbers_are_shown_to_tokens_that_see_everybodys_tasks(system: System):
+    face = coordinators(system.nats.url, system.postgres_url, http="127.0.0.1:0")
+    async with face as [coordinator], token_making(system.postgres_url) as making:
+        tokens = {role: await making.create(f"a-{role}", role) for role in ROLES}
+        async with httpx.AsyncClient(
+            base_url=coordinator._http.address, headers={"Host": "headway.example"}
+        ) as client:
+
+            async def asked(token: str) -> httpx.Response:
+                return await client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
+
+            async def known() -> bool:
+                return (await asked(tokens["operate"])).status_code == 200
+
+            await eventually(known, 2, what="fresh tokens are known")
+            assert (await client.get("/metrics")).status_code == 401
+            assert (await asked(tokens["view"])).status_code == 200
+            refused = await asked(tokens["submit"])
+    assert (refused.status_code, refused.json()["detail"]) == (
+        403,
+        "token 'a-submit' has role 'submit'; 'metrics' needs 'view' or 'operate'",
+    )
 
 
 async def test_each_change_of_state_is_a_json_line_if_lines_are_wanted(
