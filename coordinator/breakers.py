@@ -87,7 +87,7 @@ class Breakers:
             if not changed:
                 continue
             if item.agent:
-                failed = outcome_of(item, probed=self.of(item.agent).state == "probing")
+                failed = outcome_of(item, probed=self._is_probed(item.agent))
                 if failed is not None:
                     self._count(item.agent, failed=failed)
             elif type(item.happened) is Tick:
@@ -101,8 +101,12 @@ class Breakers:
         outcomes.add(_monotonic_ms(), failed=failed)
         if failed or agent in self._known:
             self._suspects[agent] = None
-        if self.of(agent).state == "probing":
+        if self._is_probed(agent):
             self._probed.set()
+
+    def _is_probed(self, agent: str) -> bool:
+        known = self._known.get(agent)
+        return known is not None and known.state == "probing"
 
     def delivering(self, agent: str) -> dict[str, Any]:
         """What is unusual about an agent's consumer: one made anew begins as the old one was."""

@@ -13,6 +13,7 @@ from headway.coordinator.observing import (
     AttemptEnded,
     Ended,
     Happening,
+    Outcome,
     Parked,
     Recovered,
     Resumed,
@@ -33,17 +34,26 @@ class Counting:
         changed = sum(1 for decision in decisions if decision.change is not None)
         self._metrics.add(t.COMMITS, changed)
 
-    def count(self, saga: str, happened: Happening) -> None:
+    def count(self, committed: Sequence[tuple[str, Happening]]) -> None:
         """Tasks and attempts."""
+        attempts: dict[tuple[str, Outcome, Phase], list[AttemptEnded]] = {}
+        for saga, happened in committed:
+            if isinstance(happened, AttemptEnded):
+                of = happened.agent, happened.outcome, happened.phase
+                attempts.setdefault(of, []).append(happened)
+            else:
+                self._task(saga, happened)
+        for (agent, outcome, phase), ended in attempts.items():
+            self._attempts((agent, phase.value, outcome), ended)
+
+    def _task(self, saga: str, happened: Happening) -> None:
         add = self._metrics.add
         match happened:
-            case AttemptEnded():
-                self._attempt(happened)
             case Submitted():
                 add(t.TASKS_SUBMITTED, 1, saga)
             case Ended(_, status, duration_ms):
                 add(t.TASKS_ENDED, 1, saga, status)
-                self._metrics.record(t.TASK_DURATION, duration_ms / 1000, saga, status)
+                self._metrics.record(t.TASK_DURATION, [duration_ms / 1000], saga, status)
             case Recovered():
                 add(t.RECOVERIES, 1, happened.agent, happened.how)
             case TurnedAround():
@@ -53,21 +63,21 @@ class Counting:
             case Resumed():
                 add(t.TASKS_RESUMED, 1, saga)
 
-    def _attempt(self, ended: AttemptEnded) -> None:
-        phase = "action" if ended.phase is Phase.ACTION else "compensation"
-        labels = ended.agent, phase, ended.outcome
-        self._metrics.add(t.ATTEMPTS_ENDED, 1, *labels)
-        if ended.duration_ms is not None:
-            self._metrics.record(t.ATTEMPT_DURATION, ended.duration_ms / 1000, *labels)
-        if ended.error:
-            self._metrics.add(t.FAILURES, 1, ended.agent, ended.error)
-        if ended.retry:
-            self._metrics.add(t.RETRIES, 1, ended.agent)
+    def _attempts(self, labels: Labels, ended: Sequence[AttemptEnded]) -> None:
+        """Attempts of one agent that ended alike."""
+        self._metrics.add(t.ATTEMPTS_ENDED, len(ended), *labels)
+        took = [each.duration_ms / 1000 for each in ended if each.duration_ms is not None]
+        self._metrics.record(t.ATTEMPT_DURATION, took, *labels)
+        for each in ended:
+            if each.error:
+                self._metrics.add(t.FAILURES, 1, each.agent, each.error)
+            if each.retry:
+                self._metrics.add(t.RETRIES, 1, each.agent)
 
     def batch(self, items: int, took_s: float) -> None:
         """One batch of the engine's was committed."""
-        self._metrics.record(t.COMMIT_DURATION, took_s)
-        self._metrics.record(t.COMMIT_ITEMS, items)
+        self._metrics.record(t.COMMIT_DURATION, [took_s])
+        self._metrics.record(t.COMMIT_ITEMS, [items])
 
     def journaled(self, changes: Sequence[Change]) -> None:
         """Calls and what they used, of a batch of the journals'."""

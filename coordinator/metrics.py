@@ -7,7 +7,7 @@ the numbers reads them, as text for Prometheus or as OTLP.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.coordinator.instruments import INSTRUMENTS, OTHER, SERIES_MAX, VALUES_MAX, Instrument
@@ -57,16 +57,19 @@ class Metrics:
             series.setdefault(labels, 0)
         series[labels] += value
 
-    def record(self, name: str, value: float, *labels: str) -> None:
-        """Take a value into a histogram."""
+    def record(self, name: str, values: Sequence[float], *labels: str) -> None:
+        """Take values into a histogram."""
+        if not values:
+            return
         series = self._distributions[name]
         found = series.get(labels)
         bounds = INSTRUMENTS[name].bounds
         if found is None:
             labels = self._folded(name, labels, series)
             found = series.setdefault(labels, Distribution(len(bounds)))
-        found.buckets[bisect_left(bounds, value)] += 1
-        found.total += value
+        for value in values:
+            found.buckets[bisect_left(bounds, value)] += 1
+        found.total += sum(values)
 
     def set(self, name: str, values: Mapping[Labels, float]) -> None:
         """What a gauge shows from now on, and nothing else."""

@@ -24,8 +24,8 @@ _LOG = logging.getLogger(__name__)
 P = ParamSpec("P")
 
 Observe = Callable[[Sequence[Decision]], None]
-Count = Callable[[str, "Happening"], None]
-"""Is told a saga and what happened to a task of it."""
+Count = Callable[[Sequence[tuple[str, "Happening"]]], None]
+"""Is told what one commit means: by saga, what happened to a task of it."""
 Outcome = Literal["succeeded", "failed", "timed_out"]
 
 
@@ -195,12 +195,14 @@ class Counters:
         self._counters = [harmless(each) for each in counters]
 
     def __call__(self, decisions: Sequence[Decision]) -> None:
-        for decision in decisions:
-            if decision.definition is None:
-                continue
-            for happened in happenings(decision):
-                for count in self._counters:
-                    count(decision.definition.name, happened)
+        happened = [
+            (decision.definition.name, each)
+            for decision in decisions
+            if decision.definition is not None
+            for each in happenings(decision)
+        ]
+        for count in self._counters:
+            count(happened)
 
 
 class Observers:

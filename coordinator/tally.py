@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -74,10 +74,13 @@ class Tally:
         self._changed: dict[int, None] = {}
         self._newest = 0
 
-    def count(self, _saga: str, happened: Happening) -> None:
+    def count(self, committed: Sequence[tuple[str, Happening]]) -> None:
         """This was committed just now."""
-        if isinstance(happened, AttemptEnded) and happened.outcome == "succeeded":
-            return  # nothing is counted of it
+        for _, happened in committed:
+            if not isinstance(happened, AttemptEnded) or happened.outcome != "succeeded":
+                self._count(happened)
+
+    def _count(self, happened: Happening) -> None:
         began = happened.at - happened.at % SLICE_MS
         began = max(began, self._newest - OPEN_SLICES * SLICE_MS)
         self._newest = max(self._newest, began)

@@ -48,7 +48,7 @@ def ended(at: int, duration_ms: int) -> Ended:
 def counted(*happened: Happening) -> Tally:
     tally = Tally()
     for each in happened:
-        tally.count("linear", each)
+        tally.count([("linear", each)])
     return tally
 
 
@@ -82,16 +82,16 @@ def test_what_changed_is_told_until_it_is_kept_and_again_if_it_was_not() -> None
     tally.again(changed)
     assert tally.changed() == changed
     tally.kept(changed)
-    tally.count("linear", ended(NOW, 10))
+    tally.count([("linear", ended(NOW, 10))])
     assert next(iter(tally.changed().values())).counts["succeeded"] == 2
 
 
 def test_what_comes_late_is_counted_and_the_memory_stays_small() -> None:
     tally = Tally()
     for number in range(500):
-        tally.count("linear", ended(NOW + number * SLICE_MS, 10))
+        tally.count([("linear", ended(NOW + number * SLICE_MS, 10))])
         tally.kept(tally.changed())
-    tally.count("linear", ended(NOW, 10))
+    tally.count([("linear", ended(NOW, 10))])
     [late] = tally.changed().values()
     assert late.counts["succeeded"] == 2
     assert len(tally._slices) < 10

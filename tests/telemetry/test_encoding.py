@@ -74,7 +74,7 @@ def test_a_record_is_read_as_it_was_meant():
 def test_numbers_are_read_as_they_were_meant():
     metrics = Metrics()
     metrics.add(t.TASKS_SUBMITTED, 3, "s")
-    metrics.record(t.COMMIT_ITEMS, 5)
+    metrics.record(t.COMMIT_ITEMS, [5])
     metrics.set(t.AGENTS, {(): 2})
     collector = Collector()
     collector.take("/v1/metrics", metrics_request(resource({}), metrics, AT, AT + 9))

@@ -69,8 +69,8 @@ def test_a_metric_has_a_bound_on_its_series_whatever_its_attributes():
 def test_prometheus_reads_counters_histograms_and_gauges():
     metrics = Metrics()
     metrics.add(t.TASKS_SUBMITTED, 2, 'a "b"\n\\')
-    metrics.record(t.COMMIT_DURATION, 0.02)
-    metrics.record(t.COMMIT_DURATION, 99)
+    metrics.record(t.COMMIT_DURATION, [0.02])
+    metrics.record(t.COMMIT_DURATION, [99])
     metrics.set(t.QUEUE_AGE, {("timers",): 1.5})
     lines = text_of(metrics).splitlines()
     assert r'headway_tasks_submitted_total{headway_saga="a \"b\"\n\\"} 2' in lines
@@ -87,7 +87,7 @@ def test_what_prometheus_reads_is_what_its_own_parser_understands():
     for each in INSTRUMENTS.values():
         labels = ["x"] * len(each.attributes)
         if each.kind == "histogram":
-            metrics.record(each.name, 1, *labels)
+            metrics.record(each.name, [1], *labels)
         elif each.kind == "counter":
             metrics.add(each.name, 1, *labels)
         else:
