@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 from urllib.parse import ParseResult, SplitResult, unquote, urlsplit
 
@@ -163,17 +164,22 @@ async def connect(
         inbox_prefix=inbox_prefix,
         error_cb=complaints.complain,
         disconnected_cb=wire.disconnected,
-        reconnected_cb=wire.reconnected,
+        reconnected_cb=partial(_reconnected, wire, complaints),
         reconnect_to_server_handler=course.choose,
         **_ENDLESS,
         **nc.protection,
         **(_credentials(servers) if credentials is None else {}),
     )
     await _until_in(nc, connecting, None if wait else timeout, complaints, servers)
-    complaints.is_in = True
+    complaints.end()
     await wire.start()
     beside = _beside(servers, name, inbox_prefix, credentials)
     return Connection(nc, wire, course, beside)
+
+
+async def _reconnected(wire: Wire, complaints: _Complaints) -> None:
+    complaints.end()
+    await wire.reconnected()
 
 
 async def _until_in(
@@ -257,6 +263,7 @@ class _Complaints:
         self._remedy = remedy
         self._refused_s = refused_s
         self._said_at: dict[str, float] = {}
+        self._is_open = False  # something was said since we were connected last
 
     async def complain(self, error: Exception) -> None:
         text = str(error) or type(error).__name__
@@ -273,7 +280,16 @@ class _Complaints:
         if len(self._said_at) >= COMPLAINTS_KEPT:
             self._said_at.clear()
         self._said_at[text] = now
+        self._is_open = True
         _log.warning("NATS: %s", text)
+
+    def end(self) -> None:
+        """Connected: what was complained of is over and, unless it is the first time, the log says
+        so."""
+        if self.is_in and self._is_open:
+            _log.warning("NATS: connected again")
+        self.is_in = True
+        self._is_open = False
 
     def _note_refusal(self, now: float) -> None:
         if self.refused_at is None:

@@ -8,11 +8,11 @@ import importlib
 import logging
 import os
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from types import ModuleType
 
-from headway.agents import tracing
+from headway.agents import loading, tracing
 from headway.agents.agent import Agent
 from headway.agents.codec import Keyring
 from headway.agents.connection import Connection, connect
@@ -31,6 +31,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 INSTALL_SDK = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
 REFUSED_S = 3.0  # a key that was granted just now is let in sooner
+NO_TARGET = "not MODULE:NAME, for example shop.payments:payments"
 YOUNG_OBJECTS = 50_000  # between two collections: messages make many short-lived objects
 
 _log = logging.getLogger("headway.agents.runner")
@@ -39,30 +40,23 @@ _log = logging.getLogger("headway.agents.runner")
 def load(target: str) -> Agent:
     """The agent that `module:name` stands for, as seen from the current directory.
 
-    Raises DeclarationError that says which part is wrong; an error inside the module itself
-    comes as it is.
+    Raises DeclarationError that says which part is wrong; of an error inside the module itself,
+    where.
     """
-    module_name, colon, name = target.partition(":")
-    if not (module_name and colon and name):
-        raise DeclarationError(f"{target!r} is not MODULE:NAME, for example shop.payments:payments")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise  # the module is there, and misses one of its own imports
-        raise DeclarationError(
-            f"there is no module {error.name!r} to load {target!r} from; "
-            f"looked in {os.getcwd()} and the installed packages"
-        ) from error
+    module_name, name = loading.split(target, NO_TARGET, _agents)
+    module = loading.module_of(module_name, target)
     found = getattr(module, name, None)
     if isinstance(found, Agent):
         return found
-    agents = sorted(key for key, value in vars(module).items() if isinstance(value, Agent))
+    agents = _agents(module)
     there = f"its agents are: {', '.join(agents)}" if agents else "it has no agents"
     what = "nothing" if found is None else f"a {type(found).__name__}, not an Agent,"
-    raise DeclarationError(f"module {module_name!r} has {what} named {name!r}; {there}")
+    raise DeclarationError(loading.lacks(module, name, what, there))
+
+
+def _agents(module: ModuleType) -> list[str]:
+    """The names of its agents."""
+    return sorted(name for name, value in vars(module).items() if isinstance(value, Agent))
 
 
 async def serve(

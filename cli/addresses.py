@@ -121,8 +121,9 @@ def _of_running_up(data: Path, who: Who) -> Addresses:
     running = running_up(data)
     if running is None:
         raise Unavailable(
-            f"no `headway up` runs in {data}, and no address was given: "
-            f"start one there, or set --nats-url or {NATS_URL}"
+            f"no `headway up` runs in {data.absolute()}, and no address was given: start one "
+            f"there; or name where one keeps its data with --data or {DATA}, or a NATS server with "
+            f"--nats-url or {NATS_URL}"
         )
     urls = {
         "people": running.nats_url,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from headway.agents.errors import Unavailable
 from headway.cli import output
-from headway.cli.addresses import data_directory, running_up
+from headway.cli.addresses import DATA, data_directory, running_up
 from headway.cli.terminal import Terminal, command
 
 PANEL = "Look at the system"
@@ -35,7 +35,10 @@ def console(
     data = data_directory(terminal.given.data, os.environ)
     running = running_up(data)
     if running is None:
-        raise Unavailable(f"no `headway up` runs in {data}: start one there, or say --data")
+        raise Unavailable(
+            f"no `headway up` runs in {data.absolute()}: start one there, or name where one keeps "
+            f"its data with --data or {DATA}"
+        )
     address = f"{running.http_url}/#token={running.console_token}"
     if terminal.as_json:
         output.write_json({"url": running.http_url, "token": running.console_token})

@@ -63,7 +63,11 @@ _SHOWN_BY = {
 
 
 def told(error: Exception) -> str:
-    """What a person is told of an expected error."""
+    """What a person is told of an expected error, with what was noted on it on its way."""
+    return "; ".join([_text(error), *getattr(error, "__notes__", ())])
+
+
+def _text(error: Exception) -> str:
     text = str(error)
     if not isinstance(error, NotFound) or "`" in text or "(headway " in text:
         return text

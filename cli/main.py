@@ -7,6 +7,7 @@ import platform
 import sys
 
 import typer
+from headway.agents.loading import NotLoaded
 from headway.cli import (
     agents,
     batch,
@@ -101,6 +102,8 @@ def main() -> None:
         build()(prog_name="headway")
     except EXPECTED as error:
         output.complain(told(error))
+        for line in error.lines if isinstance(error, NotLoaded) else ():
+            output.narrate(line)
         sys.exit(exit_code(error))
 
 

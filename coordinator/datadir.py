@@ -29,7 +29,7 @@ from typing import Any
 from headway.agents.errors import HeadwayError
 from headway.coordinator.connections import FILE_NAME as CONNECTIONS
 from headway.coordinator.connections import Connections
-from headway.coordinator.http_socket import listen, listen_near
+from headway.coordinator.http_socket import CannotListen, listen, listen_near
 from headway.coordinator.logfile import LogFile
 from headway.coordinator.ports import free_port, is_free
 
@@ -142,7 +142,7 @@ class DataDirectory:
         CannotListen if it cannot be there.
         """
         if address:
-            return listen(address)
+            return _listen_as_asked(address)
         stored = self._read(PORTS)
         kept = stored.get("http", FIRST_HTTP_PORT)
         listening = listen_near(LOOPBACK, kept)
@@ -197,6 +197,15 @@ class DataDirectory:
             file.flush()
             os.fsync(descriptor)
         unfinished.replace(self.path / name)
+
+
+def _listen_as_asked(address: str) -> socket.socket:
+    try:
+        return listen(address)
+    except CannotListen as error:
+        if not error.is_taken:
+            raise
+        raise CannotListen(f"{error}, or leave --http away to get a free one") from error
 
 
 def existing_data_directory(path: Path) -> DataDirectory | None:

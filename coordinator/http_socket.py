@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 
 from headway.agents.errors import HeadwayError
@@ -13,6 +15,11 @@ PORT_MAX = 65_535
 
 class CannotListen(HeadwayError):
     """HTTP cannot be served as it was asked for; the text says why."""
+
+    @property
+    def is_taken(self) -> bool:
+        """Something else listens there."""
+        return isinstance(self.__cause__, OSError) and self.__cause__.errno == errno.EADDRINUSE
 
 
 def listen(address: str) -> socket.socket:
@@ -29,8 +36,17 @@ def listen(address: str) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         place = (host.strip("[]"), int(port))
         return socket.create_server(place, family=family, backlog=BACKLOG)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise CannotListen(f"cannot serve HTTP at {address!r}: {_reason(error)}") from error
+    except ValueError as error:
         raise CannotListen(f"cannot serve HTTP at {address!r}: {error}") from error
+
+
+def _reason(error: OSError) -> str:
+    """Why not, without the address again; of a port that is taken, what to do."""
+    if error.errno == errno.EADDRINUSE:
+        return f"{os.strerror(error.errno)}; choose another"
+    return (error.strerror or str(error)).partition(" (while attempting")[0]
 
 
 def listen_near(host: str, port: int) -> socket.socket:

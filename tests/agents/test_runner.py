@@ -44,6 +44,8 @@ def test_an_agent_is_found_from_the_current_directory(folder: Path) -> None:
         (":payments", "is not MODULE:NAME"),
         ("nowhere:payments", "there is no module 'nowhere'"),
         ("stall2.nowhere:payments", "there is no module 'stall2.nowhere'"),
+        ("stall2", "'stall2' is a module, and what is meant is in it: say stall2:payments"),
+        ("stall2.py:payments", "'stall2.py:payments' names a file, not a module: say stall2:pay"),
         ("stall2:missing", "has nothing named 'missing'; its agents are: payments"),
         ("stall2:other", "has a int, not an Agent, named 'other'"),
         ("empty:payments", "it has no agents"),
@@ -62,8 +64,10 @@ def test_a_name_that_leads_nowhere_says_which_part_is_wrong(
 
 def test_a_missing_import_of_the_module_itself_is_not_hidden(folder: Path) -> None:
     (folder / "broken.py").write_text("import not_installed_anywhere\n")
-    with pytest.raises(ModuleNotFoundError, match="not_installed_anywhere"):
+    with pytest.raises(DeclarationError) as raised:
         load("broken:payments")
+    missing = "ModuleNotFoundError in broken.py, line 1: No module named 'not_installed_anywhere'"
+    assert str(raised.value) == f"module 'broken' cannot be loaded: {missing}"
 
 
 async def test_several_agents_are_served_until_told_to_stop(standin: Any, nats_url: str) -> None:

@@ -146,8 +146,11 @@ def test_a_setting_that_does_not_fit_is_named(give: Give, monkeypatch: pytest.Mo
 def test_nothing_running_here_exits_with_4_and_says_how_to_start(give: Give) -> None:
     ended = give("list")
     assert ended.code == 4
-    assert "no `headway up` runs in .headway" in ended.err
-    assert "HEADWAY_NATS_URL" in ended.err
+    assert ended.err == (
+        f"headway: no `headway up` runs in {Path.cwd()}/.headway, and no address was given: start "
+        "one there; or name where one keeps its data with --data or HEADWAY_DATA, or a NATS server "
+        "with --nats-url or HEADWAY_NATS_URL\n"
+    )
 
 
 def test_the_help_documents_every_exit_code(give: Give) -> None:

@@ -88,7 +88,8 @@ async def test_the_command_console_tells_the_way_in(data: Path) -> None:
     refused = console()
     assert refused.returncode == 4
     assert refused.stderr.strip() == (
-        f"headway: no `headway up` runs in {data}: start one there, or say --data"
+        f"headway: no `headway up` runs in {data}: start one there, or name where one keeps its "
+        "data with --data or HEADWAY_DATA"
     )
     async with Embedded(data, coordinators=0) as embedded:
         url, token = embedded.connections.http_url, embedded.connections.console_token

@@ -18,6 +18,7 @@ from harness.eventually import eventually
 from harness.served import CONSOLE_TOKEN
 from harness.services import RunningNats, RunningPostgres
 from headway.coordinator.app import Coordinator
+from headway.coordinator.datadir import DataDirectory
 from headway.coordinator.http_socket import CannotListen, listen, listen_near, url_of
 from headway.coordinator.settings import Settings
 from security.certificates import Authority
@@ -189,8 +190,21 @@ def test_the_next_free_port_is_taken_if_one_is_not() -> None:
         port = first.getsockname()[1]
         with listen_near("127.0.0.1", port) as second:
             assert port < second.getsockname()[1] < port + 50
-        with pytest.raises(CannotListen, match="in use"):
+        with pytest.raises(CannotListen) as taken:
             listen(f"127.0.0.1:{port}")
+    said = f"cannot serve HTTP at '127.0.0.1:{port}': Address already in use; choose another"
+    assert str(taken.value) == said
+
+
+def test_whoever_asked_for_a_port_that_is_taken_is_told_how_to_get_one(tmp_path: Path) -> None:
+    with listen("127.0.0.1:0") as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(CannotListen) as taken:
+            DataDirectory(tmp_path).listen(address)
+    assert str(taken.value) == (
+        f"cannot serve HTTP at {address!r}: Address already in use; choose another, or leave "
+        "--http away to get a free one"
+    )
 
 
 def test_an_address_of_ipv6_is_one() -> None:

@@ -61,8 +61,9 @@ async def test_a_worker_whose_key_is_taken_away_says_what_to_do_and_waits_to_be_
                 nats.server.admit([OWNER], nats.pid)
                 said = f"NATS: {REMEDY}"
                 await eventually(lambda: said in [one.getMessage() for one in caplog.records], 10)
-            nats.server.admit([OWNER, user], nats.pid)
-            await eventually(lambda: worker.nc.is_connected, 10)
+                nats.server.admit([OWNER, user], nats.pid)
+                await eventually(lambda: worker.nc.is_connected, 10)
+                await eventually(lambda: caplog.messages[-1] == "NATS: connected again", 10)
     finally:
         await nats.kill()
 
