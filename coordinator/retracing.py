@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
 from headway.agents.export_views import TaskRecord
+from headway.agents.messages import describe
 from headway.agents.replay_views import DivergenceView, ReplayReport
 from headway.agents.views import HistoryEntry
 from headway.coordinator.taskchecks import checks_of
@@ -16,6 +17,7 @@ from headway.sagas.checks import Checks
 from headway.sagas.definition import Definition
 from headway.sagas.errors import SagaError
 from headway.sagas.retrace import Divergence, retrace
+from pydantic import ValidationError
 
 
 class UnreadableRecord(SagaError):
@@ -25,19 +27,14 @@ class UnreadableRecord(SagaError):
 def replayed(record: TaskRecord, saga: Definition | None = None) -> ReplayReport:
     """What the machine makes of a record: under the definitions it ran, or under `saga` instead.
 
-    Raises UnreadableRecord for one whose payloads are masked or encrypted, where they matter.
+    Raises UnreadableRecord for one that was cut or edited so that it is no history any more, or
+    whose payloads are masked or encrypted, where they matter.
     """
     _check_whole(record)
     history = [_event(entry) for entry in record.history]
-    own = [Definition.from_json(orjson.dumps(body)) for body in record.definitions]
-    by_version = {definition.version: definition for definition in own}
+    own = [Definition.from_json(_json(body, "definitions")) for body in record.definitions]
     first = own[0] if saga is None else saga
-    found = retrace(
-        first,
-        history,
-        _checks(record),
-        by_version.__getitem__ if saga is None else None,
-    )
+    found = retrace(first, history, _checks(record), _versions(own) if saga is None else None)
     divergence = found.divergence
     if divergence is None and found.task.status != record.status:
         raise UnreadableRecord(
@@ -59,7 +56,7 @@ def is_masked(record: TaskRecord) -> bool:
 
 
 def _checks(record: TaskRecord) -> Callable[[Definition], Checks]:
-    body = orjson.dumps(record.input)
+    body = _json(record.input, "input")
 
     def checks(definition: Definition) -> Checks:
         acceptance = record.manifest is not None and record.manifest.acceptance is not None
@@ -73,9 +70,33 @@ def _checks(record: TaskRecord) -> Callable[[Definition], Checks]:
     return checks
 
 
+def _versions(own: Sequence[Definition]) -> Callable[[int], Definition]:
+    by_version = {definition.version: definition for definition in own}
+
+    def version(number: int) -> Definition:
+        if number not in by_version:
+            raise UnreadableRecord(
+                f"the task was moved to version {number}, whose definition the record lacks"
+            )
+        return by_version[number]
+
+    return version
+
+
 def _event(entry: HistoryEntry) -> e.Event:
-    at = round(entry.at.timestamp() * 1000)
-    return codec.decode_event(entry.type, at, orjson.dumps(entry.data))
+    at, where = round(entry.at.timestamp() * 1000), f"event {entry.version}"
+    data = _json(entry.data, where)
+    try:
+        return codec.decode_event(entry.type, at, data)
+    except ValidationError as error:
+        raise UnreadableRecord(f"{where} is no {entry.type}: {describe(error)}") from error
+
+
+def _json(value: Any, where: str) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError as error:
+        raise UnreadableRecord(f"{where}: {error}") from error
 
 
 def _shown(divergence: Divergence) -> DivergenceView:
@@ -94,7 +115,8 @@ def _fields(event: e.Event | None) -> dict[str, Any] | None:
 
 def _check_whole(record: TaskRecord) -> None:
     """UnreadableRecord for a history of which something is missing."""
-    if [entry.version for entry in record.history] != [*range(1, record.version + 1)]:
+    numbers = [entry.version for entry in record.history]
+    if len(numbers) != record.version or numbers != [*range(1, len(numbers) + 1)]:
         raise UnreadableRecord(
             f"the record says version {record.version}, but its history does not go from version 1 "
             "to that one"

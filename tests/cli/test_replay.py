@@ -175,6 +175,29 @@ def test_what_is_no_record_is_refused(shell: Shell, record: Path, document: dict
     )
 
 
+def test_a_record_that_was_edited_by_hand_is_refused_in_words(
+    shell: Shell, document: dict[str, Any]
+) -> None:
+    second, *rest = document["history"][1:]
+    bare = [document["history"][0], {**second, "data": {}}, *rest]
+    huge = [document["history"][0], {**second, "data": {**second["data"], "attempt": 2**70}}, *rest]
+    after, move = document["version"] + 1, {"origin": 1, "target": 7, "by": "ada", "reason": ""}
+    moved = {"version": after, "type": "TaskMoved", "at": second["at"], "data": move}
+    for change, said in (
+        ({"version": 10**30}, "the record says version 1000000000000000000000000000000, but its"),
+        ({"history": bare}, f"event 2 is no {second['type']}: step: Field required"),
+        ({"history": huge}, "event 2: Integer exceeds 64-bit range"),
+        ({"input": 2**70}, "input: Integer exceeds 64-bit range"),
+        ({"definitions": [{"name": 2**70}]}, "definitions: Integer exceeds 64-bit range"),
+        (
+            {"history": [*document["history"], moved], "version": after},
+            "the task was moved to version 7, whose definition the record lacks",
+        ),
+    ):
+        ended = shell.run_here("replay", kept(shell, {**document, **change}))
+        assert (ended.code, ended.err.startswith(f"headway: {said}")) == (2, True), ended
+
+
 def test_a_masked_record_is_replayed_only_where_its_payloads_do_not_matter(
     shell: Shell, document: dict[str, Any]
 ) -> None:
