@@ -31,6 +31,7 @@ StepStatus = Literal[
 ENDED: frozenset[str] = frozenset({"succeeded", "compensated"})
 PARKED: frozenset[str] = frozenset({"parked", "failed_to_compensate"})
 
+ABSENT = "no instance is connected"  # in what a step waits for: of its agent
 PAGE_LIMIT_MAX = 500
 SUBMIT_MANY_MAX = 256  # tasks in one request
 PRIORITY = 4  # of a task that names none, as in JMS; 9 is the most urgent

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 from uuid import UUID
@@ -12,13 +14,14 @@ import typer
 from headway.agents.client import Client
 from headway.agents.errors import HeadwayError
 from headway.agents.views import PRIORITY, SubmitReceipt, TaskStatus, TaskView
-from headway.cli import completing, output, tables
+from headway.cli import completing, output, standstill, tables
 from headway.cli.failures import BadInput, exit_code
 from headway.cli.parsing import attributes_from, inputs_from, json_from, manifest_from
 from headway.cli.tasks import exit_by_outcome
 from headway.cli.terminal import Terminal, command
 
 PANEL = "Submit"
+BEFORE = "was accepted before, and is not done again:"
 REFUSED_SHOWN_MAX = 5  # tasks of a file whose errors are told one by one
 
 Attributes = Annotated[
@@ -65,14 +68,15 @@ def submit(  # noqa: PLR0913, PLR0917  # each is a word of the command
         value, bounds = json_from(input, "the input"), manifest_from(manifest)
 
         async def submit_it(client: Client) -> SubmitReceipt:
-            return await client.submit(
-                saga,
-                value,
-                task=task,
-                attributes=attributes,
-                manifest=bounds,
-                priority=priority,
-            )
+            with _noting_no_input(saga, input):
+                return await client.submit(
+                    saga,
+                    value,
+                    task=task,
+                    attributes=attributes,
+                    manifest=bounds,
+                    priority=priority,
+                )
 
         _submit_one(terminal, submit_it, wait)
     elif input is not None or task is not None or manifest is not None:
@@ -89,20 +93,48 @@ def submit(  # noqa: PLR0913, PLR0917  # each is a word of the command
         _submit_many(terminal, submit_all, wait)
 
 
+@contextmanager
+def _noting_no_input(saga: str, given: str | None) -> Iterator[None]:
+    """An input that does not fit because none was given is told as such."""
+    try:
+        yield
+    except HeadwayError as error:
+        if given is None and "the input does not fit" in str(error):
+            error.add_note(f"none was given, as in: headway submit {saga} '{{…}}'")
+        raise
+
+
 def _submit_one(
     terminal: Terminal, submit_it: Callable[[Client], Awaitable[SubmitReceipt]], wait: bool
 ) -> None:
     async def submit_and_wait(client: Client) -> TaskView:
         receipt = await submit_it(client)
-        output.narrate(f"submitted {receipt.task}")
-        return await client.result(receipt.task)
+        output.narrate(f"{'submitted' if receipt.created else BEFORE} {receipt.task}")
+        with going_on(
+            f"task {receipt.task} goes on; look at it with: headway watch {receipt.task}"
+        ):
+            async with standstill.told(client, receipt.task):
+                return await client.result(receipt.task)
 
     if not wait:
-        terminal.show(terminal.ask(submit_it), tables.receipt)
+        receipt = terminal.ask(submit_it)
+        if not receipt.created:
+            output.narrate(f"{BEFORE} {receipt.task}")
+        terminal.show(receipt, tables.receipt)
         return
     view = terminal.ask(submit_and_wait)
     terminal.show(view, tables.task)
     exit_by_outcome([view.status])
+
+
+@contextmanager
+def going_on(what: str) -> Iterator[None]:
+    """Whoever stops waiting, by Ctrl-C, is told what goes on all the same."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        output.narrate(what)
+        raise
 
 
 def _submit_many(
@@ -113,7 +145,8 @@ def _submit_many(
     async def submit_all_and_wait(client: Client) -> list[SubmitReceipt | HeadwayError]:
         answers = await submit_all(client)
         tasks = [answer.task for answer in answers if isinstance(answer, SubmitReceipt)]
-        with output.progress("settled", len(tasks)) as done:
+        on = "the tasks go on; look at them with: headway list"
+        with going_on(on), output.progress("settled", len(tasks)) as done:
             statuses.extend(await _settled(terminal, client, tasks, done))
         return answers
 

@@ -34,6 +34,7 @@ from headway.agents.views import (
 from headway.cli.delivering import delivery
 from headway.cli.offers import offer
 from headway.cli.output import printable
+from headway.cli.standstill import awaited
 from headway.cli.wording import (
     DETAIL_CHARACTERS_MAX,
     KEY_CHARACTERS_MAX,
@@ -302,7 +303,7 @@ def _remarks(step: StepView, *, parked: bool) -> str:
     if step.error is not None:
         remarks.append(f"{step.error.type}: {step.error.message}")
     if step.waiting_for:
-        remarks.append(f"waits for {step.waiting_for}")
+        remarks.append(f"waits for {awaited(step)}")
     elif step.kept_from is not None:
         remarks.append(f"kept from task {step.kept_from}")
     elif step.child is not None:

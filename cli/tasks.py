@@ -11,7 +11,7 @@ from headway.agents.client import Client
 from headway.agents.errors import NotFound
 from headway.agents.reading import UNKNOWN_FOR_S
 from headway.agents.views import PAGE_LIMIT_MAX, History, TaskStatus, TaskView
-from headway.cli import completing, output, tables, waiting
+from headway.cli import completing, output, standstill, tables, waiting
 from headway.cli.failures import BadInput, Exit
 from headway.cli.parsing import attributes_from, in_utc, task_id
 from headway.cli.terminal import Terminal, command
@@ -86,9 +86,10 @@ def watch(terminal: Terminal, task: TaskId) -> None:
             await _introduce(client, task)
         if live:
             return await watch_live(client, task)
-        async for view in client.watch(task):
-            terminal.show(view, tables.change)
-            last = view
+        async with standstill.told(client, task):
+            async for view in client.watch(task):
+                terminal.show(view, tables.change)
+                last = view
         return last
 
     seen = terminal.ask(follow)

@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from headway.agents.client import Client
 from headway.agents.codec import Keyring
+from headway.agents.errors import NotFound
 from headway.cli import output
 from headway.cli.addresses import (
     DATA,
@@ -29,6 +30,7 @@ from headway.cli.addresses import (
     Who,
     find,
 )
+from headway.cli.suggesting import note_sagas
 from pydantic import BaseModel
 from rich.console import RenderableType
 
@@ -83,7 +85,11 @@ class Terminal:
                 token=token(),
                 keyring=payload_keys(),
             ) as client:
-                return await question(client)
+                try:
+                    return await question(client)
+                except NotFound as error:
+                    await note_sagas(client, error)
+                    raise
 
         output.narrate_warnings()
         return asyncio.run(ask())

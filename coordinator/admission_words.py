@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import asyncpg
+from headway.agents.views import ABSENT
 from headway.coordinator.admission_limits import Declared
 from headway.coordinator.breaker import Breaker
 from headway.coordinator.breakers import Breakers
 from headway.coordinator.commands import agent_of
 from headway.coordinator.limits import Limits
-from headway.coordinator.portraits import ABSENT
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded
 from headway.coordinator.store import Store

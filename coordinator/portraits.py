@@ -26,8 +26,6 @@ from headway.sagas.recovery import stuck
 from headway.sagas.step import Step
 from headway.sagas.task import Phase, StepState, Task, TaskStatus
 
-ABSENT = "no instance is connected"
-
 
 def task_view(loaded: Loaded, present: Container[str]) -> views.TaskView:
     """A task, step by step. `present` are the agents with a live instance."""
@@ -179,7 +177,7 @@ def _waiting_for(
             return "a person's approval of a call"
         case _:
             agent = agent_of(step, state.phase)
-            there = "" if agent in present else f" ({ABSENT})"
+            there = "" if agent in present else f" ({views.ABSENT})"
             return f"agent {agent!r}{there}"
 
 

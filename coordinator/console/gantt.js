@@ -23,7 +23,7 @@ const BEGIN_PX = 8; // room before the first moment, for its mark
 const END_PX = 14; // and after the last one
 const BESIDE = { labels: 208, row: 34, top: 5, bars: 24 };
 const ABOVE = { labels: 0, row: 50, top: 25, bars: 18 };
-const TICK_CHAR_PX = 6.5;
+const TICK_CHAR_PX = 7.5; // at most, on average, in the widest of usual fonts
 const TITLES_MAX = 5; // bars that one drawn bar tells of
 
 export function ganttChart(wanted) {
