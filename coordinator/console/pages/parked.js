@@ -97,7 +97,7 @@ class Parked {
         h("span", { class: "muted" }, age(waiting.since))),
       h("div", { class: "queue-words" },
         h("h2", {}, h("a", { class: "queue-link", href: `/tasks/${waiting.task}` }, title)),
-        h("p", {}, waiting.reason || "No reason was given."),
+        h("p", { class: "queue-reason" }, waiting.reason || "No reason was given."),
         h("p", { class: "queue-id muted" }, idText(waiting.task), waiting.tool && h("span", { class: "tag" }, `tool ${waiting.tool}`)),
         waiting.details !== null && details(waiting)),
       h("div", { class: "button-row queue-acts", role: "group", "aria-label": `Acts on ${title}` },
