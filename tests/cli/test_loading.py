@@ -132,3 +132,9 @@ def test_a_file_that_another_module_hides_is_named_with_what_hides_it(written: S
         f"headway: module 'pytest' ({pytest.__file__}; it hides your pytest.py, which needs "
         "another name) has nothing named 'me'; it has no agents\n"
     )
+
+
+def test_of_several_of_which_one_is_refused_it_is_told_which_are_registered(shell: Shell) -> None:
+    ended = shell.run_here("saga", "register", "shop:waiting", "shop:changed", "shop:refund")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.endswith("; of these 3, waiting v1 was registered\n")
