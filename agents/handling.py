@@ -235,9 +235,10 @@ class Handling:
 
 
 def fault(command: Command, error: BaseException) -> EventData:
-    """A failure by exception; one that the handler did not raise on purpose is logged whole."""
+    """A failure by exception. One that its handler did not raise on purpose is logged whole; what it
+    says on purpose is the task's, and in no log."""
     if isinstance(error, Reject | Retry | Halted):
-        _log.info("%s: %s: %s", command.id, type(error).__name__, error)
+        _log.info("%s: %s", command.id, type(error).__name__)
     else:
         _log.warning("%s: failed", command.id, exc_info=error)
     return reports.failure_of(error)
