@@ -15,6 +15,13 @@ from playwright.async_api import Browser, Page, Route, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+CUT_OFF = """async () => {
+  for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
+  const end = document.querySelector(".gantt-axis").getBoundingClientRect().right;
+  return [...document.querySelectorAll(".gantt-tick-text")]
+    .filter((text) => text.getBoundingClientRect().right > end).map((text) => text.textContent);
+}"""
+
 
 async def opened(page: Page, task: str) -> None:
     """The page of a task, once it shows the task."""
@@ -51,6 +58,17 @@ async def test_a_finished_task_shows_its_steps_in_time_and_in_the_diagram(
     await expect(page.locator(".node.status-completed")).to_have_count(3)
     drawing = page.get_by_role("img", name="3 steps: 3 completed")
     await expect(drawing).to_be_visible()
+
+
+async def test_no_moment_on_the_axis_is_cut_off_at_its_end(page: Page, api: Asking) -> None:
+    task = await api.submit("order", {"fate": "fine"})
+    await opened(page, task)
+    await expect_status(page, "Succeeded")
+    await expect(page.locator(".gantt-tick-text").first).to_be_visible()
+    for width in range(700, 1440, 20):
+        await page.set_viewport_size({"width": width, "height": 900})
+        cut = await page.evaluate(CUT_OFF)
+        assert cut == [], width
 
 
 async def test_the_steps_of_the_chart_are_walked_with_arrow_keys(page: Page, api: Asking) -> None:
