@@ -235,8 +235,8 @@ class Handling:
 
 
 def fault(command: Command, error: BaseException) -> EventData:
-    """A failure by exception. One that its handler did not raise on purpose is logged whole; what it
-    says on purpose is the task's, and in no log."""
+    """A failure by exception. What a handler says on purpose is the task's, and in no log; what it
+    did not raise on purpose is logged whole."""
     if isinstance(error, Reject | Retry | Halted):
         _log.info("%s: %s", command.id, type(error).__name__)
     else:

@@ -1,4 +1,7 @@
-"""`POST /hooks/<name>`: what other systems send becomes signals. Its signature is its leave."""
+"""`POST /hooks/<name>`: what other systems send becomes signals. Its signature is its leave.
+
+Always holds: where there is no webhook, no body is read, so that it keeps no place from others.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ def hooks_router(webhooks: Webhooks, signal: Serve) -> APIRouter:
         name = request.path_params["name"]
         try:
             with places.taken(f"webhook {name}"):
+                await webhooks.check(name)
                 body = await asked_in_body(request)
                 headers = {key.lower(): value for key, value in request.headers.items()}
                 query = dict(request.query_params)

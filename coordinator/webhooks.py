@@ -117,11 +117,7 @@ class Webhooks:
     ) -> HookReceipt:
         """Send the signal that a delivery asks for. Refusal (401) if it is not signed or too old,
         (422) if something is not found in it, or what `signal` refuses."""
-        rows = await self._store.fetch("webhooks", name) if "\0" not in name else []
-        if not rows:
-            raise Refusal(f"there is no webhook {name!r}", 404)
-        hook = rows[0]
-        now = self._clock()
+        hook, now = await self._hook(name), self._clock()
         salts = [hook[salt] for salt in ("salt", "old_salt") if hook[salt] is not None]
         keys = [self._secret(name, salt) for salt in salts]
         delivery = checked_id(keys, headers, body, now / 1000)
@@ -140,6 +136,16 @@ class Webhooks:
         )
         await signal(request)
         return HookReceipt(id=delivery, task=task, signal=named, repeated=repeated)
+
+    async def check(self, name: str) -> None:
+        """Refusal (404) if there is none of this name."""
+        await self._hook(name)
+
+    async def _hook(self, name: str) -> asyncpg.Record:
+        rows = await self._store.fetch("webhooks", name) if "\0" not in name else []
+        if not rows:
+            raise Refusal(f"there is no webhook {name!r}", 404)
+        return rows[0]
 
     async def _check_saga(self, task: UUID, saga: str) -> None:
         if not saga:

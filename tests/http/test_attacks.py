@@ -273,6 +273,17 @@ async def test_without_a_token_a_large_body_is_not_read(served: Served) -> None:
         assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
 
 
+async def test_where_there_is_no_webhook_no_body_is_read(served: Served) -> None:
+    head = (
+        b"POST /hooks/nobody HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 1000000\r\n\r\n"
+    )
+    async with served.raw() as (reader, writer):
+        writer.write(head)
+        async with asyncio.timeout(http_requests.BODY_WITHIN_S / 2):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 404 ")
+
+
 # What is no request
 
 
