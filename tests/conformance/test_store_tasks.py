@@ -379,9 +379,11 @@ async def test_a_peer_that_is_silent_is_found_by_one(store, truth):
     await store.fetch("leave", gone)
     assert await store.fetch("reap_silent", 5_000) == []
 
+    lookers = [truth.store() for _ in range(3)]
+
     async def is_silent() -> bool:
         await store.fetch("beat", alive)
-        answers = await asyncio.gather(*(truth.store().fetch("reap_silent", 50) for _ in range(3)))
+        answers = await asyncio.gather(*(each.fetch("reap_silent", 50) for each in lookers))
         return [row["id"] for rows in answers for row in rows] == [silent]
 
     await eventually(is_silent, what="the silent peer is found, once")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from command_shell import Ended, Shell
 from harness.eventually import eventually
 from harness.system import System
@@ -34,6 +35,7 @@ async def test_one_frozen_coordinator_of_two_is_told_and_the_other_one_answers(
     assert "silent" not in well.out
 
 
+@pytest.mark.timed
 async def test_just_after_all_coordinators_were_killed_none_is_said_to_be_at_work(
     system: System, tmp_path: Path
 ) -> None:
