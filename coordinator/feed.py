@@ -8,6 +8,7 @@ that there is a gap; hints (`submitted`, `progressed`) may be lost.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from headway.coordinator.feed_ring import FeedEvent, Position, Ring
 from headway.coordinator.feed_stream import Extent, LiveFeed, extent_of, stored
 
 LISTENERS_MAX = 256  # of one coordinator
+LISTENERS_OF_ONE_MAX = 64  # with one token
 BEGIN_WITHIN_S = 5.0
 KEEP_ALIVE_S = 15.0
 GATHER_S = 0.05  # news of so long are handed over at once
@@ -51,7 +53,7 @@ class Feed:
         self._wire = wire
         self._live = LiveFeed(wire, self._tell)
         self._news = asyncio.Event()
-        self._listeners = 0
+        self._listeners: Counter[str] = Counter()  # by the name of their token
         self._reading: dict[asyncio.Task[None], None] = {}
         self._closed = False
 
@@ -60,13 +62,15 @@ class Feed:
         self._closed = True
         self._tell()
 
-    async def listen(self, request: FeedRequest, after: Position | None) -> AsyncGenerator[Part]:
+    async def listen(
+        self, request: FeedRequest, after: Position | None, who: str
+    ) -> AsyncGenerator[Part]:
         """What is asked for, after a position or from now on, until this coordinator leaves.
 
-        Refusal (503) if too many listen. BusUnavailable if JetStream is away, or its store was
-        lost: the listener comes again with its position.
+        Refusal if too many listen (503), or too many with the token `who` (429). BusUnavailable if
+        JetStream is away, or its store was lost: the listener comes again with its position.
         """
-        async with self._attended():
+        async with self._attended(who):
             ring = await self._ring()
             place: int | None = ring.head
             at = ring.position
@@ -136,20 +140,26 @@ class Feed:
         return self._live.ring
 
     @asynccontextmanager
-    async def _attended(self) -> AsyncIterator[None]:
+    async def _attended(self, who: str) -> AsyncIterator[None]:
         """While somebody listens, the stream is read."""
-        if self._listeners >= LISTENERS_MAX:
+        if self._listeners.total() >= LISTENERS_MAX:
             raise Refusal(f"{LISTENERS_MAX} listen to the feed here already; come again", 503)
+        if self._listeners[who] >= LISTENERS_OF_ONE_MAX:
+            raise Refusal(
+                f"token {who!r} listens to the feed {LISTENERS_OF_ONE_MAX} times; end one", 429
+            )
         if not self._listeners:
             self._live = LiveFeed(self._wire, self._tell)
             reading = asyncio.create_task(self._live.run())
             self._reading[reading] = None
             reading.add_done_callback(self._reading.pop)
-        self._listeners += 1
+        self._listeners[who] += 1
         try:
             yield
         finally:
-            self._listeners -= 1
+            self._listeners[who] -= 1
+            if not self._listeners[who]:
+                del self._listeners[who]
             if not self._listeners:
                 for reading in self._reading:
                     reading.cancel()

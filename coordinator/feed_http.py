@@ -64,7 +64,7 @@ def feed_router(feed: Feed, access: HttpAccess, owner_of: OwnerOf) -> APIRouter:
             allowed: FeedRequest = await guarded.run(asked, caller)
             if request.method == "HEAD":
                 return Response(media_type=MEDIA_TYPE)
-            parts = feed.listen(allowed, _position(request, asked))
+            parts = feed.listen(allowed, _position(request, asked), caller.name)
             return EventStream(await anext(parts), parts, ask)
         except Exception as error:
             return http_problems.answer_to(request, error)

@@ -112,9 +112,12 @@ def _length(headers: Headers) -> int:
 def with_key(request: Any, headers: Headers) -> Any:
     """A submission, with the id of its task from the header that says so; Refusal (422) if that is
     none, or if the request names another task."""
-    key = headers.get(KEY_HEADER)
-    if key is None:
+    keys = headers.getlist(KEY_HEADER)
+    if not keys:
         return request
+    if len(keys) > 1:
+        raise Refusal(f"{KEY_HEADER}: there are {len(keys)} of them", 422)
+    [key] = keys
     try:
         task = UUID(key.strip())
     except ValueError as error:

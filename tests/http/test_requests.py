@@ -84,6 +84,16 @@ def test_a_key_that_is_no_id_or_another_one_is_refused(key: str, reason: str) ->
     assert (refused.value.code, refused.value.reason) == (422, reason)
 
 
+def test_two_keys_are_one_too_many() -> None:
+    twice = Headers(raw=[(b"idempotency-key", str(TASK).encode())] * 2)
+    with pytest.raises(Refusal) as refused:
+        with_key(views.SubmitRequest(saga="order"), twice)
+    assert (refused.value.code, refused.value.reason) == (
+        422,
+        "Idempotency-Key: there are 2 of them",
+    )
+
+
 def test_the_header_traceparent_tells_in_which_span_a_task_was_submitted():
     said = f"00-{'1' * 32}-{'2' * 16}-01"
     request = views.SubmitRequest(saga="order")

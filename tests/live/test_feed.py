@@ -215,9 +215,8 @@ async def test_who_does_not_read_keeps_nobody_else_from_hearing_and_is_cut_off(
         async with listening(face.address) as listener:
             tasks = await told(system, 3_000, padding=5_000)
             await heard(listener, tasks)
-            await eventually(
-                lambda: not face.coordinator._feed._listeners > 1, what="it is cut off"
-            )
+            listeners = face.coordinator._feed._listeners
+            await eventually(lambda: listeners.total() == 1, what="it is cut off")
     finally:
         sluggish.close()
 
@@ -241,7 +240,7 @@ async def test_listeners_that_break_off_while_they_are_told_the_past_leave_nothi
         await asyncio.sleep(0.005 * round_)  # in another moment each time
         for listener in listeners:
             listener.close()
-    await eventually(lambda: face.coordinator._feed._listeners == 0, what="nobody listens")
+    await eventually(lambda: not face.coordinator._feed._listeners, what="nobody listens")
 
 
 async def test_a_token_decides_what_is_heard_and_for_how_long(
@@ -295,6 +294,17 @@ async def test_more_listeners_than_there_is_room_for_are_told_to_come_again(
         )
     async with listening(face.address) as listener:
         await heard(listener, await told(system, 1))
+
+
+async def test_one_token_takes_no_more_than_its_share_of_the_places(
+    face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "LISTENERS_OF_ONE_MAX", 1)
+    async with listening(face.address):
+        assert await refused(face, "hw_c0_only-for-tests", {}) == (
+            429,
+            "token 'console' listens to the feed 1 times; end one",
+        )
 
 
 # The ring
