@@ -23,7 +23,7 @@ from headway.coordinator.errors import Refusal
 from headway.coordinator.grants import grants_in
 from headway.coordinator.permissions import entry
 
-ANY_SEED = re.compile("SU[A-Z2-7]{40}")
+ANY_SEED = re.compile("SU[A-Z2-7]{56}")  # longer than a public key
 SEED = "SUAAAAICAMCAKBQHBAEQUCYMBUHA6EARCIJRIFIWC4MBSGQ3DQOR4H776Y"
 PUBLIC = "UAB2CB576PHBBPQ5ODORRZ2LYCMWPZGWGCN2KDK7DXOIMZASKUY3RLKK"
 SIGNATURE = (
