@@ -11,9 +11,9 @@ from headway.agents.pull import ACK_WAIT_S
 from headway.agents.views import ClaimReply
 from headway.conform.actions import ECHO, WORK
 from headway.conform.kit import Checks, Kit
-from headway.conform.order import ENDINGS, QUIET_S, Order
+from headway.conform.order import QUIET_S, Order
 from headway.conform.outcomes import expect
-from headway.conform.seen import Broken
+from headway.conform.seen import ENDINGS, Broken
 
 CHECKS = Checks()
 AGAIN_WITHIN_S = 8.0  # a claim that is not answered is asked again

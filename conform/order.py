@@ -20,7 +20,6 @@ from headway.agents.messages import (
     HEARTBEAT,
     INLINE_MAX_BYTES,
     STARTED,
-    TIMED_OUT,
     Event,
     EventData,
     FailureData,
@@ -28,7 +27,7 @@ from headway.agents.messages import (
     decode_event_data,
 )
 from headway.agents.views import ClaimReply, ClaimRequest
-from headway.conform.seen import Broken, Seen
+from headway.conform.seen import ENDINGS, Broken, Seen
 from headway.conform.standin import StandIn
 from headway.coordinator import outcomes
 from headway.coordinator.errors import Refusal
@@ -36,7 +35,6 @@ from headway.coordinator.errors import Refusal
 SAGA = "conformance"
 WITHIN_S = 10.0  # an agent that has nothing else to do answers much sooner
 QUIET_S = 0.4  # in which nothing comes that is not to come
-ENDINGS = (COMPLETED, FAILED, TIMED_OUT)
 TAKES_OUT = (b"", b"+ACK", b"+NXT", b"+TERM")
 
 

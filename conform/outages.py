@@ -12,9 +12,9 @@ from headway.agents.catalogue_views import Presence
 from headway.agents.messages import COMPLETED
 from headway.conform.actions import ECHO, WORK
 from headway.conform.kit import Checks, Kit, NotTested
-from headway.conform.order import ENDINGS, TAKES_OUT, Order
+from headway.conform.order import TAKES_OUT, Order
 from headway.conform.outcomes import expect
-from headway.conform.seen import Broken
+from headway.conform.seen import ENDINGS, Broken
 from headway.coordinator.jetstream import ask
 
 CHECKS = Checks()

@@ -9,9 +9,9 @@ from headway.agents.catalogue_views import PRESENCE_INTERVAL_S, Presence
 from headway.agents.messages import COMPLETED, STARTED, TIMED_OUT
 from headway.conform.actions import ECHO, WORK
 from headway.conform.kit import Checks, Kit
-from headway.conform.order import ENDINGS, WITHIN_S, heartbeats
+from headway.conform.order import WITHIN_S, heartbeats
 from headway.conform.outcomes import expect
-from headway.conform.seen import Broken
+from headway.conform.seen import ENDINGS, Broken
 from pydantic import ValidationError
 
 CHECKS = Checks()

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from headway.agents.messages import COMPLETED, FAILED, TIMED_OUT
+
 Kind = Literal[
     "delivery",  # a command, on its way to the agent
     "answer",  # what the agent answered to a delivery: an ack and the like
@@ -19,6 +21,8 @@ Kind = Literal[
     "letter",  # a dead letter of the agent's
     "presence",
 ]
+
+ENDINGS = (COMPLETED, FAILED, TIMED_OUT)  # the types of events that end an attempt
 
 T = TypeVar("T")
 

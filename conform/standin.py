@@ -19,10 +19,11 @@ from headway.agents.api import ERROR, ERROR_CODE
 from headway.agents.command_key import CommandKey
 from headway.agents.command_signing import KEY_BYTES, signed
 from headway.agents.connection import Connection
-from headway.agents.messages import describe
+from headway.agents.errors import InvalidInput
+from headway.agents.messages import decode_event, describe
 from headway.agents.pull import delivery
 from headway.agents.views import ClaimReply, ClaimRequest, Problem
-from headway.conform.seen import Broken, Kind, Log, Seen
+from headway.conform.seen import ENDINGS, Broken, Kind, Log, Seen
 from headway.coordinator.rollcall import Holdings, RollCall
 from headway.coordinator.topology import Topology
 from pydantic import ValidationError
@@ -35,7 +36,7 @@ class StandIn:
     """For one agent, over a connection that may do everything.
 
     `claims` holds, by task, what is answered to its next claims: None is no answer at all. When
-    there is nothing left for a task, claims are granted.
+    there is nothing left for a task, claims are granted until the attempt has ended.
     """
 
     def __init__(self, connection: Connection, agent: str) -> None:
@@ -122,9 +123,19 @@ class StandIn:
             self._refuse(reply, 422, describe(error))
             return
         waiting = self.claims.get(str(asked.task))
-        answer = waiting.popleft() if waiting else granted(asked)
+        answer = waiting.popleft() if waiting else self._by_itself(asked)
         if answer is not None:
             self._respond(reply, answer.model_dump_json().encode())
+
+    def _by_itself(self, asked: ClaimRequest) -> ClaimReply:
+        """As coordinators answer: a command that a killed nats-server gives out again is wanted by
+        nobody if the end of its attempt was seen."""
+        subject = subjects.event_subject(self.agent, str(asked.task))
+        of = asked.step, asked.phase, asked.attempt
+        told = (each.body for each in self.log.of("event") if each.subject == subject)
+        if any(_ended(body) == of for body in told):
+            return ClaimReply(granted=False, reason="the attempt has ended")
+        return granted(asked)
 
     def _refuse(self, reply: str, code: int, reason: str) -> None:
         problem = Problem(title="not valid", detail=reason, status=code)
@@ -136,6 +147,17 @@ class StandIn:
         block = "\r\n".join(["NATS/1.0", *lines, "", ""]).encode() if lines else b""
         if reply:
             self.wire.publish(reply, body, headers=block)
+
+
+def _ended(body: bytes) -> tuple[str, str, int] | None:
+    """Of what step, phase and attempt an event tells the end; None if of none."""
+    try:
+        event = decode_event(body)
+    except InvalidInput:
+        return None
+    if event.type not in ENDINGS:
+        return None
+    return event.step, event.phase, event.attempt
 
 
 def granted(asked: ClaimRequest) -> ClaimReply:
