@@ -7,33 +7,17 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import orjson
 import pytest
+from harness.histories import FILES, told
 from headway.agents.timeline_views import BarView, StepLine, TimelineView
 from headway.coordinator.family import child_id
 from headway.coordinator.timeline import timeline
-from headway.sagas import Definition, replay
 from headway.sagas import events as e
-from headway.sagas.codec import decode_event
+from headway.sagas import replay
 
 SAGAS = Path(__file__).parent.parent / "sagas"
-FILES = sorted((SAGAS / "histories").glob("*.jsonl"))
 TASK = UUID("01890000-0000-7000-8000-000000000001")
 BEGAN = 1_800_000_000_000
-
-
-def told(file: Path) -> tuple[Definition, list[e.Event]]:
-    first, *lines = [orjson.loads(line) for line in file.read_bytes().splitlines()]
-    events = [
-        decode_event(
-            line["event"],
-            line["at"],
-            orjson.dumps({name: line[name] for name in line if name not in ("event", "at")}),
-        )
-        for line in lines
-        if "event" in line
-    ]
-    return Definition.from_json(orjson.dumps(first["saga"])), events
 
 
 def drawn(file: Path) -> TimelineView:

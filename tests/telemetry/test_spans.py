@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import orjson
 import pytest
+from harness.histories import FILES, told
 from headway.agents.identity import new_task_id
 from headway.coordinator import span_debts
 from headway.coordinator.otlp_spans import encoded
@@ -19,27 +19,16 @@ from headway.coordinator.span_forms import Forms
 from headway.coordinator.spans import Traced, spans
 from headway.sagas import Definition
 from headway.sagas import events as e
-from headway.sagas.codec import decode_event
 
-FILES = sorted((Path(__file__).parent.parent / "sagas" / "histories").glob("*.jsonl"))
 ORIGIN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 COMMITS_MAX = 4  # events in one
 
 
 @cache
-def told(file: Path) -> tuple[Definition, list[e.Event]]:
-    first, *lines = [orjson.loads(line) for line in file.read_bytes().splitlines()]
-    events = [
-        decode_event(
-            line["event"],
-            line["at"],
-            orjson.dumps({name: line[name] for name in line if name not in ("event", "at")}),
-        )
-        for line in lines
-        if "event" in line
-    ]
-    heartless = [event for event in events if not isinstance(event, e.AttemptHeartbeat)]
-    return Definition.from_json(orjson.dumps(first["saga"])), heartless
+def heartless(file: Path) -> tuple[Definition, list[e.Event]]:
+    """What a file tells, but for signs of life."""
+    definition, events = told(file)
+    return definition, [event for event in events if not isinstance(event, e.AttemptHeartbeat)]
 
 
 def traced(definition: Definition, began: int, *, origin: str = "", child: bool = False) -> Traced:
@@ -69,7 +58,7 @@ def test_however_commits_cut_a_history_each_span_is_due_once(
     file: Path, long_ms: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(span_debts, "LONG_MS", long_ms)
-    definition, history = told(file)
+    definition, history = heartless(file)
     task, rng = traced(definition, history[0].at), seeded()
     given: Counter[bytes] = Counter()
     read = 0
@@ -86,7 +75,7 @@ def test_however_commits_cut_a_history_each_span_is_due_once(
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_what_is_filled_in_is_what_would_be_made(file: Path) -> None:
-    definition, history = told(file)
+    definition, history = heartless(file)
     rng = seeded()
     forms = Forms()
     for version in range(1, len(history) + 1):
@@ -104,7 +93,7 @@ PLAIN = {e.AttemptDispatched, e.StepCompleted, e.TaskSubmitted, e.TaskSucceeded}
 
 def test_tasks_that_go_well_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     found = 0
-    for definition, history in map(told, FILES):
+    for definition, history in map(heartless, FILES):
         if {type(event) for event in history} != PLAIN or any(
             step.kind == "child" for step in definition.steps.values()
         ):
@@ -122,7 +111,7 @@ def test_tasks_that_go_well_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_form_is_only_kept_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headway.coordinator.span_forms.FORMS_MAX", 1)
     forms = Forms()
-    for definition, history in map(told, FILES):
+    for definition, history in map(heartless, FILES):
         task = traced(definition, history[0].at)
         for _ in range(3):
             assert forms.encoded(task, history, 0) == encoded(spans(task, history))
