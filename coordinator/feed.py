@@ -8,7 +8,6 @@ that there is a gap; hints (`submitted`, `progressed`) may be lost.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,9 +17,10 @@ from typing import NamedTuple
 from headway.agents.feed_views import FeedRequest
 from headway.agents.subjects import feed_subject
 from headway.agents.wire import Wire
-from headway.coordinator.errors import BusUnavailable, Refusal
+from headway.coordinator.errors import BusUnavailable
 from headway.coordinator.feed_ring import FeedEvent, Position, Ring
 from headway.coordinator.feed_stream import Extent, LiveFeed, extent_of, stored
+from headway.coordinator.places import Places
 
 LISTENERS_MAX = 256  # of one coordinator
 LISTENERS_OF_ONE_MAX = 64  # with one token
@@ -53,7 +53,7 @@ class Feed:
         self._wire = wire
         self._live = LiveFeed(wire, self._tell)
         self._news = asyncio.Event()
-        self._listeners: Counter[str] = Counter()  # by the name of their token
+        self._places = Places(LISTENERS_MAX, LISTENERS_OF_ONE_MAX, "listeners to the feed")
         self._reading: dict[asyncio.Task[None], None] = {}
         self._closed = False
 
@@ -142,25 +142,17 @@ class Feed:
     @asynccontextmanager
     async def _attended(self, who: str) -> AsyncIterator[None]:
         """While somebody listens, the stream is read."""
-        if self._listeners.total() >= LISTENERS_MAX:
-            raise Refusal(f"{LISTENERS_MAX} listen to the feed here already; come again", 503)
-        if self._listeners[who] >= LISTENERS_OF_ONE_MAX:
-            raise Refusal(
-                f"token {who!r} listens to the feed {LISTENERS_OF_ONE_MAX} times; end one", 429
-            )
-        if not self._listeners:
-            self._live = LiveFeed(self._wire, self._tell)
-            reading = asyncio.create_task(self._live.run())
-            self._reading[reading] = None
-            reading.add_done_callback(self._reading.pop)
-        self._listeners[who] += 1
+        first = not self._places.count
         try:
-            yield
+            with self._places.taken(who):
+                if first:
+                    self._live = LiveFeed(self._wire, self._tell)
+                    reading = asyncio.create_task(self._live.run())
+                    self._reading[reading] = None
+                    reading.add_done_callback(self._reading.pop)
+                yield
         finally:
-            self._listeners[who] -= 1
-            if not self._listeners[who]:
-                del self._listeners[who]
-            if not self._listeners:
+            if not self._places.count:
                 for reading in self._reading:
                     reading.cancel()
 

@@ -12,8 +12,7 @@ from headway.agents.views import SignalRequest
 from headway.coordinator import http_problems
 from headway.coordinator.api import ANSWER_TIMEOUT_S
 from headway.coordinator.caller import Caller
-from headway.coordinator.http_places import Places
-from headway.coordinator.http_requests import JSON, asked_in_body
+from headway.coordinator.http_requests import JSON, asked_in_body, request_places
 from headway.coordinator.serving import Serve
 from headway.coordinator.webhooks import PATH, Webhooks
 from starlette.requests import Request
@@ -22,7 +21,7 @@ from starlette.responses import Response
 
 def hooks_router(webhooks: Webhooks, signal: Serve) -> APIRouter:
     """For the HTTP face; `signal` is the operation of that name."""
-    places = Places()
+    places = request_places()
 
     async def send(request: SignalRequest) -> None:
         await signal.run(request, Caller())

@@ -13,7 +13,6 @@ from headway.coordinator import http_problems
 from headway.coordinator.access import UNDECIDED
 from headway.coordinator.api import ANSWER_TIMEOUT_S
 from headway.coordinator.http_access import HttpAccess
-from headway.coordinator.http_places import Places
 from headway.coordinator.http_requests import (
     JSON,
     asked_in_body,
@@ -21,6 +20,7 @@ from headway.coordinator.http_requests import (
     with_key,
     with_origin,
 )
+from headway.coordinator.places import Places
 from headway.coordinator.roles import NEEDS, VIEW
 from headway.coordinator.serving import Offer, Serve
 from starlette.requests import Request

@@ -22,9 +22,8 @@ from headway.coordinator.http_console import ConsoleFiles
 from headway.coordinator.http_headers import SafeHeaders
 from headway.coordinator.http_heads import complaint
 from headway.coordinator.http_openapi import Described
-from headway.coordinator.http_places import Places
 from headway.coordinator.http_probes import Look, Probes
-from headway.coordinator.http_requests import Gone
+from headway.coordinator.http_requests import Gone, request_places
 from headway.coordinator.http_server import HttpServer
 from headway.coordinator.serving import Offer
 from headway.coordinator.settings import Settings
@@ -50,7 +49,7 @@ class HttpFace:
     def __init__(self, settings: Settings, tokens: Tokens) -> None:
         """Off, unless the settings say where."""
         self.access = HttpAccess(tokens, settings.console_token.get_secret_value())
-        self._places = Places()
+        self._places = request_places()
         self._probes = Probes(STARTING)
         self._files = ConsoleFiles(settings.trace_link)
         self._always = [*self._probes.routes(), *self._files.routes()]

@@ -15,10 +15,13 @@ import orjson
 from headway.agents.messages import INPUT_MAX_BYTES
 from headway.agents.tracing import remote
 from headway.coordinator.errors import Refusal
+from headway.coordinator.places import Places
 from pydantic import BaseModel
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import ClientDisconnect, Request
 
+REQUESTS_MAX = 256  # in one coordinator; more are told to come again
+REQUESTS_OF_ONE_MAX = 64  # of one token
 BODY_MAX_BYTES = INPUT_MAX_BYTES + 65_536  # an input of the largest size, and what surrounds it
 BODY_WITHIN_S = 10.0
 KEY_HEADER = "Idempotency-Key"
@@ -29,6 +32,11 @@ ATTRIBUTES, ATTRIBUTE = "attributes", "attribute"  # as a field, and as a parame
 
 class Gone(Exception):
     """Nobody waits for the answer any more."""
+
+
+def request_places() -> Places:
+    """Places for requests that are worked on."""
+    return Places(REQUESTS_MAX, REQUESTS_OF_ONE_MAX, "requests")
 
 
 def parameter_of(field: str) -> str:

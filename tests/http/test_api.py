@@ -12,7 +12,8 @@ from harness.served import CONSOLE_TOKEN, Served, detail_of, submitted
 from headway.agents.identity import new_task_id
 from headway.coordinator.errors import Refusal
 from headway.coordinator.http_api import method_of
-from headway.coordinator.http_places import REQUESTS_MAX, REQUESTS_OF_ONE_MAX, Places
+from headway.coordinator.http_requests import REQUESTS_MAX, REQUESTS_OF_ONE_MAX, request_places
+from headway.coordinator.places import Places
 from headway.coordinator.roles import NEEDS, ROLES
 
 OPEN = {"number": 1, "a": "sleep=2"}
@@ -249,12 +250,12 @@ async def test_role_submit_sees_its_own_tasks_only(
 
 
 def test_one_caller_and_all_together_have_so_many_places() -> None:
-    places = Places()
+    places = request_places()
     with pytest.raises(Refusal) as refused:
         _take(places, "ann", REQUESTS_OF_ONE_MAX + 1)
     assert (refused.value.code, refused.value.reason) == (
         429,
-        f"token 'ann' has {REQUESTS_OF_ONE_MAX} requests under way; wait for one",
+        f"'ann' has {REQUESTS_OF_ONE_MAX} requests here already; wait until one ends",
     )
     with pytest.raises(Refusal) as refused:
         _take(places, None, REQUESTS_MAX + 1)
@@ -262,7 +263,7 @@ def test_one_caller_and_all_together_have_so_many_places() -> None:
         503,
         "too many requests at once; ask again",
     )
-    assert (places._all, places._taken) == (0, {})
+    assert places.count == 0
 
 
 def _take(places: Places, caller: str | None, count: int) -> None:

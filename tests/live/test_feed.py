@@ -23,6 +23,7 @@ from headway.agents.subjects import FEED_STREAM, feed_subject
 from headway.coordinator import feed, feed_ring, http_connections
 from headway.coordinator.feed import _news
 from headway.coordinator.feed_ring import FeedEvent, Position, Ring
+from headway.coordinator.places import Places
 from headway.coordinator.token_making import token_making
 from listening import Face, Listener, faces, listening
 
@@ -215,8 +216,8 @@ async def test_who_does_not_read_keeps_nobody_else_from_hearing_and_is_cut_off(
         async with listening(face.address) as listener:
             tasks = await told(system, 3_000, padding=5_000)
             await heard(listener, tasks)
-            listeners = face.coordinator._feed._listeners
-            await eventually(lambda: listeners.total() == 1, what="it is cut off")
+            places = face.coordinator._feed._places
+            await eventually(lambda: places.count == 1, what="it is cut off")
     finally:
         sluggish.close()
 
@@ -240,7 +241,7 @@ async def test_listeners_that_break_off_while_they_are_told_the_past_leave_nothi
         await asyncio.sleep(0.005 * round_)  # in another moment each time
         for listener in listeners:
             listener.close()
-    await eventually(lambda: not face.coordinator._feed._listeners, what="nobody listens")
+    await eventually(lambda: not face.coordinator._feed._places.count, what="nobody listens")
 
 
 async def test_a_token_decides_what_is_heard_and_for_how_long(
@@ -286,11 +287,11 @@ async def refused(face: Face, token: str, query: dict[str, str]) -> tuple[int, s
 async def test_more_listeners_than_there_is_room_for_are_told_to_come_again(
     system: System, face: Face, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "LISTENERS_MAX", 1)
+    monkeypatch.setattr(face.coordinator._feed, "_places", Places(1, 1, "listeners"))
     async with listening(face.address):
         assert await refused(face, "hw_c0_only-for-tests", {}) == (
             503,
-            "1 listen to the feed here already; come again",
+            "too many listeners at once; ask again",
         )
     async with listening(face.address) as listener:
         await heard(listener, await told(system, 1))
@@ -299,11 +300,11 @@ async def test_more_listeners_than_there_is_room_for_are_told_to_come_again(
 async def test_one_token_takes_no_more_than_its_share_of_the_places(
     face: Face, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "LISTENERS_OF_ONE_MAX", 1)
+    monkeypatch.setattr(face.coordinator._feed, "_places", Places(2, 1, "listeners"))
     async with listening(face.address):
         assert await refused(face, "hw_c0_only-for-tests", {}) == (
             429,
-            "token 'console' listens to the feed 1 times; end one",
+            "'console' has 1 listeners here already; wait until one ends",
         )
 
 
