@@ -25,7 +25,7 @@ demo: $(VENV)/.made-for-all  ## the order desk, while its processes are being ki
 
 test: setup  ## all tests, against real servers and processes; those that measure time run alone
 	$(BIN)/pytest -m timed
-	$(BIN)/pytest -m "not timed" --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -m "not timed" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 sim: setup  ## simulated runs of the real code with faults, as many as SEEDS says: make sim SEEDS=1-10000
 	PYTHONHASHSEED=0 PYTHONPATH=tests $(BIN)/python -m simulation $(SEEDS)

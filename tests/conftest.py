@@ -36,7 +36,6 @@ def pytest_runtest_makereport() -> Iterator[None]:
 LONGEST = (
     "docs/test_guides.py",
     "sagas/test_laws.py",
-    "cluster/test_cluster.py",
     "storm/test_limits.py",
     "console/test_task_page.py",
     "test_packaging.py",

@@ -26,7 +26,7 @@ from headway.cli.copies import MISSING
 from headway.coordinator.jetstream import ask
 from headway.coordinator.streams import streams
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.timed, pytest.mark.asyncio(loop_scope="module")]
 
 ELECTION_S = 9.0
 OURS_S = 10.0
