@@ -8,22 +8,25 @@ async with await Client.connect("nats://localhost:4222") as client:
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Protocol
 from uuid import UUID
 
+import orjson
 from headway.agents.api import TIMEOUT_S, checked_token, made
 from headway.agents.catalogue_views import SagaView
 from headway.agents.codec import Keyring
 from headway.agents.connection import connect
 from headway.agents.documents import Documents
-from headway.agents.errors import InvalidInput
+from headway.agents.errors import InvalidInput, Unavailable
+from headway.agents.identity import new_task_id
 from headway.agents.insight import Insight
 from headway.agents.interventions import Interventions
 from headway.agents.limiting import Limiting
 from headway.agents.manifest import Manifest
 from headway.agents.messages import describe
 from headway.agents.operating import Operating
-from headway.agents.reading import Reading
+from headway.agents.reading import ANSWER_S, POLL_S, Reading
 from headway.agents.submission import Submissions
 from headway.agents.views import (
     PRIORITY,
@@ -87,16 +90,22 @@ class Client(Submissions, Interventions, Limiting, Operating, Insight, Reading):
         priority: int = PRIORITY,
         timeout: float | None = None,
     ) -> TaskView:
-        """Submit a task and wait until it is settled: `submit`, then `result`, in one."""
-        receipt = await self.submit(
-            saga,
-            input,
-            task=task,
-            attributes=attributes,
-            manifest=manifest,
-            priority=priority,
-        )
-        return await self.result(receipt.task, timeout=timeout)
+        """Submit a task and wait until it is settled, at most `timeout` seconds: `submit` and
+        `result` in one, which raises what these raise; in one request, too, if it is soon."""
+        task = task or new_task_id()
+        request = await self._submission(saga, input, task, None, attributes, manifest, priority)
+        request["wait_s"] = POLL_S
+        accepted = False
+        try:
+            async with asyncio.timeout(timeout):
+                view = await self.ask(
+                    "run", orjson.dumps(request), TaskView, try_s=POLL_S + ANSWER_S
+                )
+                accepted = True
+                return view if view.settled else await self._settled(task)
+        except TimeoutError:
+            unsure = "" if accepted else ", nor known to be accepted"
+            raise Unavailable(f"task {task} is not settled after {timeout:g} s{unsure}") from None
 
     async def register(self, saga: bytes | SagaDefinition) -> SagaView:
         """Register a saga's definition; again is harmless.

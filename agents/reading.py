@@ -123,19 +123,23 @@ class Reading(Api):
         Rides out coordinators that are away. Raises Unavailable if the task is not settled
         within `timeout` seconds, NotFound as `watch` does.
         """
-        unknown_until = time.monotonic() + UNKNOWN_FOR_S
         try:
             async with asyncio.timeout(timeout):
-                while True:
-                    try:
-                        view = await self._known(task, unknown_until, POLL_S)
-                    except Unavailable:
-                        await asyncio.sleep(POLL_S)
-                        continue
-                    if view is not None and view.settled:
-                        return view
+                return await self._settled(task)
         except TimeoutError:
             raise Unavailable(f"task {task} is not settled after {timeout:g} s") from None
+
+    async def _settled(self, task: UUID) -> TaskView:
+        """The task once it is settled, however long that takes."""
+        unknown_until = time.monotonic() + UNKNOWN_FOR_S
+        while True:
+            try:
+                view = await self._known(task, unknown_until, POLL_S)
+            except Unavailable:
+                await asyncio.sleep(POLL_S)
+                continue
+            if view is not None and view.settled:
+                return view
 
     async def _known(
         self, task: UUID, unknown_until: float, wait_s: float = 0.0

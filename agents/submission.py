@@ -70,13 +70,27 @@ class Submissions(Api):
         Conflict if `task` was submitted with another body, Unavailable if nobody answers.
         """
         task = task or new_task_id()
+        request = await self._submission(saga, input, task, version, attributes, manifest, priority)
+        return await self.ask("submit", orjson.dumps(request), SubmitReceipt)
+
+    async def _submission(
+        self,
+        saga: str,
+        input: Any,
+        task: UUID,
+        version: int | None,
+        attributes: dict[str, str] | None,
+        manifest: Manifest | None,
+        priority: int,
+    ) -> dict[str, Any]:
+        """What `submit` asks for."""
         body = self._sealed(_encode(input), task)
         request = await self._request(saga, body, task, attributes, priority)
         if version is not None:
             request["version"] = version
         if manifest is not None:
             request["manifest"] = orjson.Fragment(manifest.model_dump_json())
-        return await self.ask("submit", orjson.dumps(request), SubmitReceipt)
+        return request
 
     async def publish(
         self, saga: str, input: Any, *, task: UUID | None = None, priority: int = PRIORITY

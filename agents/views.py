@@ -76,6 +76,12 @@ class SubmitRequest(_Model):
     datadigest: str = ""
 
 
+class RunRequest(SubmitRequest):
+    """run: a submission, answered once its task is settled, or after so many seconds."""
+
+    wait_s: float = Field(default=5.0, ge=0.0, le=WAIT_MAX_S)
+
+
 class SubmitReceipt(_Model):
     """`created` is false when this very task had been accepted before."""
 

@@ -28,7 +28,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 PREFIX = "/api/"
-KEYED = "submit"  # the operation whose request is known by its Idempotency-Key
+KEYED = frozenset({"submit", "run"})  # whose requests are known by their Idempotency-Key
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -66,7 +66,7 @@ class HttpApi:
                     body = await asked_in_body(request)
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
                     asked = serve.parse(body, caller)
-                    if operation == KEYED:
+                    if operation in KEYED:
                         asked = with_origin(with_key(asked, request.headers), request.headers)
                     answer = await serve.run(asked, caller)
                 return Response(answer.model_dump_json(), media_type=JSON)

@@ -47,6 +47,7 @@ SUMMARIES: Mapping[str, str] = {
     "overview": "How the whole system is, now and over the last hour",
     "submit": "Hand in a task",
     "submit.many": "Hand in up to 256 tasks, each accepted or refused by itself",
+    "run": "Hand in a task, and answer once it is settled",
     "get": "A task as it is now, or once it is settled",
     "list": "Tasks, newest first",
     "history": "All that happened to a task, oldest first",
@@ -105,6 +106,7 @@ EXAMPLES: Mapping[str, Example] = {
     "submit.many": Example(
         {"tasks": [_SUBMISSION]}, {"outcomes": [{"receipt": _RECEIPT, "problem": None}]}
     ),
+    "run": Example(_SUBMISSION | {"wait_s": 5.0}),
     "get": Example(_OF_TASK | {"wait_s": 5.0}),
     "list": Example(
         {"status": ["parked"], "saga": "order", "attributes": {"customer": "c-19"}, "limit": 50},

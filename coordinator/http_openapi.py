@@ -117,7 +117,7 @@ def _operation(name: str, serve: Serve, schemas: _Schemas) -> Document:
         refusals += ACTING
         body = {"schema": schemas.asked(serve.request)}
         operation["requestBody"] = {"required": True, "content": {JSON: _with(body, shown or None)}}
-        if name == KEYED:
+        if name in KEYED:
             operation["parameters"] = [_key()]
     if name.startswith("gate."):
         refusals += GATE

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from uuid import UUID
 
 from headway.agents import views
+from headway.agents.news import wait_for
 from headway.coordinator import portraits
 from headway.coordinator.errors import Refusal
 from headway.coordinator.listing import Listing
@@ -61,6 +63,15 @@ class Lookups:
             rows = await self._store.fetch("forks_of_task", loaded.id, FORKS_SHOWN_MAX)
             view.forks = [row["id"] for row in rows]
         return view
+
+    async def once_settled(
+        self, loaded: Loaded, news: asyncio.Event, wait_s: float
+    ) -> views.TaskView:
+        """The task once `news` of its end comes, or as it is after `wait_s` seconds."""
+        if not (loaded.task.ended or loaded.task.parked):
+            await wait_for(news, wait_s)
+            loaded = await self._look(loaded.id) or loaded
+        return await self.show(loaded)
 
     async def show(self, loaded: Loaded) -> views.TaskView:
         """A task as people see it, with what it has used if it has bounds."""

@@ -86,8 +86,11 @@ class TaskOperations:
         return {"claim": typed_by(views.ClaimRequest, views.ClaimReply, self.claim)}
 
     async def submit(self, request: views.SubmitRequest, caller: Caller) -> views.SubmitReceipt:
-        new = await self._new_task(request, caller)
-        return _receipt(await self._around.ask(new.id, i.Submit(self._clock()), new=new))
+        return _receipt(await self.handed_in(await self.new_task(request, caller)))
+
+    def handed_in(self, new: NewTask) -> asyncio.Future[Answer]:
+        """What the engine says to a new task, once that is committed."""
+        return self._around.ask(new.id, i.Submit(self._clock()), new=new)
 
     async def submit_many(
         self, request: views.SubmitManyRequest, caller: Caller
@@ -96,8 +99,7 @@ class TaskOperations:
         asked: list[asyncio.Future[Answer] | views.SubmitOutcome] = []
         for each in request.tasks:
             try:
-                new = await self._new_task(each, caller)
-                asked.append(self._around.ask(new.id, i.Submit(self._clock()), new=new))
+                asked.append(self.handed_in(await self.new_task(each, caller)))
             except (Refusal, StoreUnavailable, BusUnavailable) as error:
                 asked.append(_problem(error))
         outcomes = [
@@ -155,7 +157,7 @@ class TaskOperations:
             return views.ClaimReply(granted=False, reason=reason, elsewhere=elsewhere)
         return views.ClaimReply(granted=True, epoch=state.epoch)
 
-    async def _new_task(self, request: views.SubmitRequest, caller: Caller) -> NewTask:
+    async def new_task(self, request: views.SubmitRequest, caller: Caller) -> NewTask:
         """What is to be submitted; Refusal if it cannot be."""
         _check_attributes(request.attributes)
         if TOKEN.fullmatch(request.saga) is None:

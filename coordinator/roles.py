@@ -47,6 +47,7 @@ NEEDS: Mapping[str, Need] = {
     "overview": Need(VIEW, "never"),
     "submit": Need(SUBMIT),
     "submit.many": Need(SUBMIT),
+    "run": Need(SUBMIT),
     "get": Need(VIEW, "task"),
     "list": Need(VIEW, "owner"),
     "history": Need(VIEW, "task"),

@@ -29,6 +29,7 @@ from headway.coordinator.operations import Surroundings, TaskOperations
 from headway.coordinator.overview import Overview
 from headway.coordinator.presence import Roll
 from headway.coordinator.records import Loaded
+from headway.coordinator.running import Running
 from headway.coordinator.serving import Offer
 from headway.coordinator.settled import Settled
 from headway.coordinator.signing import Signing
@@ -84,6 +85,7 @@ def services(parts: Parts) -> Offer:
     exports = Exports(store, read, journal.read, parts.bus.fetch_payload, now_ms)
     people = {
         **tasks.operations(),
+        **Running(tasks, lookups, parts.settled).operations(),
         **lookups.operations(),
         **Timelines(store, read, now_ms).operations(),
         **by_people.operations(),

@@ -317,6 +317,28 @@ async def test_result_asks_to_be_answered_once_the_task_is_settled(
     assert [request["wait_s"] for _, request in api.asked] == [POLL_S, POLL_S]
 
 
+async def test_run_asks_once_for_what_is_settled_soon_and_goes_on_asking_for_the_rest(
+    api: FakeApi, client: Client
+) -> None:
+    api.answers["run"] = lambda request: view(status="succeeded", version=2)
+    assert (await client.run("refund", {"id": 7}, task=TASK, timeout=10)).ended
+    sent = {"saga": "refund", "task": str(TASK), "input": {"id": 7}, "attributes": {}}
+    assert api.asked == [("run", sent | {"wait_s": POLL_S})]
+    states = [view(status="parked", version=3, reason="look"), view()]
+    api.answers |= {"run": lambda request: view(), "get": lambda request: states.pop()}
+    assert (await client.run("refund", {"id": 7}, task=TASK)).reason == "look"
+    assert [operation for operation, _ in api.asked[1:]] == ["run", "get", "get"]
+
+
+async def test_run_gives_up_in_time_and_says_what_is_known(api: FakeApi, client: Client) -> None:
+    api.answers |= {"run": lambda request: view(), "get": lambda request: view()}
+    with pytest.raises(Unavailable, match=rf"task {TASK} is not settled after 0.1 s$"):
+        await client.run("refund", {}, task=TASK, timeout=0.1)
+    api.answers["run"] = lambda request: Problem(503, "PostgreSQL is away")
+    with pytest.raises(Unavailable, match=r"after 0.1 s, nor known to be accepted$"):
+        await client.run("refund", {}, task=TASK, timeout=0.1)
+
+
 async def test_result_is_found_by_polling_when_no_news_comes(
     api: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

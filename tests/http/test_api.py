@@ -83,7 +83,9 @@ async def test_each_caller_is_told_who_it_is_and_what_it_may_ask_for(
         told[role] = set(answer.json()["operations"])
     assert told["operate"] == set(NEEDS) == set(served.coordinator._offer.people)
     assert told["view"] == {name for name in NEEDS if method_of(name) == "GET"}
-    assert told["submit"] - told["view"] == {"cancel", "gate.redeem", "submit", "submit.many"}
+    assert told["submit"] - told["view"] == {
+        *("cancel", "gate.redeem", "run", "submit", "submit.many"),
+    }
     assert {"overview", "dead.list", "document.get"} <= told["view"] - told["submit"]
     assert (await anybody.get("/api/whoami")).status_code == 401
     console = {"Authorization": f"Bearer {CONSOLE_TOKEN}"}
@@ -125,6 +127,16 @@ async def test_a_key_makes_a_submission_one_and_the_same(operator: httpx.AsyncCl
         *(operator.post("/api/submit", json=request, headers=at_once) for _ in range(20))
     )
     assert sum(each.json()["created"] for each in answers) == 1
+
+
+async def test_a_task_is_run_in_one_request_and_again_with_its_key(
+    operator: httpx.AsyncClient,
+) -> None:
+    key = {"Idempotency-Key": str(new_task_id())}
+    request = {"saga": "linear", "input": {"number": 1}}
+    first, again = [await operator.post("/api/run", json=request, headers=key) for _ in range(2)]
+    assert (first.json()["task"], first.json()["status"]) == (key["Idempotency-Key"], "succeeded")
+    assert again.json() == first.json()
 
 
 async def test_the_same_key_with_another_body_is_a_conflict_as_on_nats(
