@@ -1,7 +1,7 @@
 """Submitting a task and waiting for what comes of it, in one request.
 
-Always holds: whoever may see only its own tasks is shown no other's, though it knows the id and
-the input. What is not settled in time is shown as it is; asked again, it is waited for again.
+What is not settled in time is shown as it is; asked again, with the same id, it is waited for
+again. A task that is there already and is not the caller's is a conflict, as for `submit`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 from headway.agents import views
 from headway.coordinator.asking import accepted
 from headway.coordinator.caller import Caller
-from headway.coordinator.errors import Refusal
 from headway.coordinator.lookups import Lookups
 from headway.coordinator.operations import TaskOperations
-from headway.coordinator.roles import SUBMIT
 from headway.coordinator.serving import Serve, typed_by
 from headway.coordinator.settled import Settled
 
@@ -30,6 +28,4 @@ class Running:
         new = await self._tasks.new_task(request, caller)
         async with self._settled.coming(new.id) as news:
             loaded = accepted(await self._tasks.handed_in(new))
-            if caller.role == SUBMIT and loaded.owner != caller.name:
-                raise Refusal(f"task {new.id} exists, and is not yours", 409)
             return await self._lookups.once_settled(loaded, news, request.wait_s)

@@ -72,6 +72,6 @@ async def test_role_submit_is_shown_no_task_of_others(world, client, making):
     assert await run(carl, **request) == view
     with pytest.raises(Conflict) as refused:
         await run(dora, **request)
-    assert str(refused.value) == f"task {view.task} exists, and is not yours"
+    assert str(refused.value) == f"task {view.task} exists and is not yours; take a new id"
     with pytest.raises(Exception, match="'run' needs 'submit'"):
         await viewer.run("plain", {})
