@@ -119,8 +119,8 @@ class Link:
         if not self._nc.is_connected:
             return
         written: asyncio.Future[None] = self._loop.create_future()
-        await self._nc._flush_queue.put(written)  # nats-py's ping overtakes what it has not written
         async with asyncio.timeout(FLUSH_TIMEOUT_S):
+            await self._nc._flush_queue.put(written)  # or nats-py's ping overtakes what it has
             await written
         await self._nc.flush(FLUSH_TIMEOUT_S)
 

@@ -441,4 +441,4 @@ async def test_who_leaves_before_the_answer_leaves_nothing_behind(served: Served
                 await writer.drain()
     state = served.coordinator._http._server._server.server_state
     await eventually(lambda: not state.tasks, 5)
-    assert served.coordinator._http._places._all == 0
+    assert served.coordinator._http._places.count == 0
