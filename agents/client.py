@@ -26,7 +26,7 @@ from headway.agents.limiting import Limiting
 from headway.agents.manifest import Manifest
 from headway.agents.messages import describe
 from headway.agents.operating import Operating
-from headway.agents.reading import ANSWER_S, POLL_S, Reading
+from headway.agents.reading import ANSWER_S
 from headway.agents.submission import Submissions
 from headway.agents.views import (
     PRIORITY,
@@ -36,6 +36,7 @@ from headway.agents.views import (
     WaitingPage,
     WaitingRequest,
 )
+from headway.agents.waiting import POLL_S, Waiting
 from pydantic import ValidationError
 
 
@@ -45,7 +46,7 @@ class SagaDefinition(Protocol):
     def to_json(self) -> bytes: ...
 
 
-class Client(Submissions, Interventions, Limiting, Operating, Insight, Reading):
+class Client(Submissions, Interventions, Limiting, Operating, Insight, Waiting):
     """Everything that a coordinator offers. Errors are those of `headway.agents.errors`."""
 
     @classmethod

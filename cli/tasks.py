@@ -9,8 +9,8 @@ from uuid import UUID
 import typer
 from headway.agents.client import Client
 from headway.agents.errors import NotFound
-from headway.agents.reading import UNKNOWN_FOR_S
 from headway.agents.views import PAGE_LIMIT_MAX, History, TaskStatus, TaskView
+from headway.agents.waiting import UNKNOWN_FOR_S
 from headway.cli import completing, output, standstill, tables, waiting
 from headway.cli.failures import BadInput, Exit
 from headway.cli.parsing import attributes_from, in_utc, task_id

@@ -158,7 +158,7 @@ class Coordinator:
         )
         commands = admission.commands
         sweep = Sweep(store, commands, put, now_ms, self._rng)
-        settled = Settled(lambda task: news_of(wire, task, is_settled))
+        self._settled = settled = Settled(lambda task: news_of(wire, task, is_settled))
         check = InputCheck().check
         family = Family(self._tell, now_ms)
         told = self._telemetry.listeners
@@ -240,6 +240,7 @@ class Coordinator:
         try:
             async with asyncio.timeout(STOP_GRACE_S):
                 self._feed.close()
+                self._settled.close()
                 await self._http.stop()
                 await self._batches.drain()
                 await self._api.stop()

@@ -29,6 +29,14 @@ class Settled:
         self._news = news
         self._ended: OrderedDict[UUID, tuple[Loaded, int]] = OrderedDict()  # oldest first
         self._waiting: dict[UUID, dict[asyncio.Event, None]] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """Let nobody wait any more: this coordinator leaves."""
+        self._closed = True
+        for events in self._waiting.values():
+            for event in events:
+                event.set()
 
     def observe(self, decisions: Sequence[Decision]) -> None:
         """This coordinator committed these just now."""
@@ -55,7 +63,8 @@ class Settled:
         return loaded if 0 <= now_ms - at < KEPT_MS else None
 
     async def once(self, task: UUID, look: Look, wait_s: float) -> Loaded | None:
-        """The task once it is settled, or as it is after `wait_s` seconds."""
+        """The task once it is settled, or as it is after `wait_s` seconds or when this coordinator
+        leaves."""
         async with self.coming(task) as news:
             loaded = await look()
             if loaded is not None and (loaded.task.ended or loaded.task.parked):
@@ -65,9 +74,12 @@ class Settled:
 
     @asynccontextmanager
     async def coming(self, task: UUID) -> AsyncIterator[asyncio.Event]:
-        """An event that is set once the task is settled, unless the news is lost."""
+        """An event that is set once the task is settled, unless the news is lost, or when this
+        coordinator leaves."""
         async with self._news(task) as event:
             self._waiting.setdefault(task, {})[event] = None
+            if self._closed:
+                event.set()
             try:
                 yield event
             finally:

@@ -18,9 +18,9 @@ from headway.agents.client import Client
 from headway.agents.connection import Connection, connect
 from headway.agents.errors import Conflict, InvalidInput, NotFound, Refused, Unavailable
 from headway.agents.identity import new_task_id
-from headway.agents.reading import POLL_S
 from headway.agents.subjects import PEOPLES_PAYLOADS, TASKS, TASKS_STREAM, feed_subject
 from headway.agents.views import SubmitManyReply, SubmitOutcome, SubmitReceipt, TaskView
+from headway.agents.waiting import POLL_S
 from nats.aio.msg import Msg
 from pydantic import BaseModel
 
@@ -342,7 +342,7 @@ async def test_run_gives_up_in_time_and_says_what_is_known(api: FakeApi, client:
 async def test_result_is_found_by_polling_when_no_news_comes(
     api: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.agents.reading.POLL_S", 0.05)
+    monkeypatch.setattr("headway.agents.waiting.POLL_S", 0.05)
     states = [view()]
     api.answers["get"] = lambda request: states[-1]
     waiting = asyncio.create_task(client.result(TASK))
@@ -360,11 +360,11 @@ async def test_result_gives_up_in_time(api: FakeApi, client: Client) -> None:
 async def test_result_waits_for_a_task_that_is_not_accepted_yet(
     api: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.agents.reading.POLL_S", 0.02)
+    monkeypatch.setattr("headway.agents.waiting.POLL_S", 0.02)
     answers: list[Answer] = [Problem(404, "no such task")] * 3
     api.answers["get"] = lambda request: answers.pop() if answers else view(status="succeeded")
     assert (await client.result(TASK)).ended
-    monkeypatch.setattr("headway.agents.reading.UNKNOWN_FOR_S", 0.05)
+    monkeypatch.setattr("headway.agents.waiting.UNKNOWN_FOR_S", 0.05)
     api.answers["get"] = lambda request: Problem(404, "no such task")
     with pytest.raises(NotFound, match="no such task"):
         await client.result(TASK)
@@ -373,7 +373,7 @@ async def test_result_waits_for_a_task_that_is_not_accepted_yet(
 async def test_result_rides_out_a_restart_of_the_server(
     nats_server: RunningNats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.agents.reading.POLL_S", 0.05)
+    monkeypatch.setattr("headway.agents.waiting.POLL_S", 0.05)
     async with (
         await connect(nats_server.url, name="api") as connection,
         await Client.connect(nats_server.url, timeout=0.3) as client,
@@ -404,7 +404,7 @@ async def test_watch_shows_each_change_until_it_is_settled(api: FakeApi, client:
 async def test_results_come_as_tasks_settle(
     api: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.agents.reading.POLL_S", 0.2)
+    monkeypatch.setattr("headway.agents.waiting.POLL_S", 0.2)
     tasks = [new_task_id() for _ in range(20)]
     settled: set[UUID] = set(tasks[:5])
 

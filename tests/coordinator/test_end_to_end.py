@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass
 
 import orjson
@@ -21,6 +22,7 @@ from headway.agents import (
     connect,
 )
 from headway.agents.identity import new_task_id
+from headway.agents.views import WAIT_MAX_S, TaskView
 from headway.sagas import Retry, Saga, Timeouts
 from pydantic import BaseModel
 
@@ -380,6 +382,19 @@ async def test_running_a_task_is_submitting_it_and_waiting_for_its_end(client, n
         assert view.status == "succeeded"
         with pytest.raises(InvalidInput, match="number"):
             await client.run("linear", {}, timeout=10)
+
+
+async def test_a_coordinator_that_leaves_keeps_nobody_waiting(nats_url, postgres_url):
+    request = {"saga": "linear", "input": {"number": 1}, "wait_s": WAIT_MAX_S}
+    async with client_of(nats_url) as client:
+        async with coordinators(nats_url, postgres_url) as [coordinator]:
+            await registered(client, linear())
+            began_at = time.monotonic()
+            waiting = asyncio.create_task(client.ask("run", orjson.dumps(request), TaskView))
+            await eventually(lambda: coordinator._settled._waiting)
+        view = await waiting
+    assert view.status == "running"
+    assert time.monotonic() - began_at < WAIT_MAX_S
 
 
 async def test_many_submissions_are_each_accepted_or_refused_by_themselves(client):

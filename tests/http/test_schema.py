@@ -29,6 +29,7 @@ PROGRAM = str(Path(sys.executable).with_name("st"))
 async def test_no_request_is_answered_otherwise_than_the_document_says(
     served: Served, operator: httpx.AsyncClient, tmp_path: Path
 ) -> None:
+    served.coordinator._settled.close()  # nobody waits for the tasks that are made up
     report, said = tmp_path / "report.xml", tmp_path / "said"
     options = [
         *("--header", f"Authorization: Bearer {served.tokens['operate']}"),
