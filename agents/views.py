@@ -79,7 +79,7 @@ class SubmitRequest(_Model):
 class RunRequest(SubmitRequest):
     """run: a submission, answered once its task is settled, or after so many seconds."""
 
-    wait_s: float = Field(default=5.0, ge=0.0, le=WAIT_MAX_S)
+    wait_s: float = Field(default=WAIT_MAX_S, ge=0.0, le=WAIT_MAX_S)
 
 
 class SubmitReceipt(_Model):
