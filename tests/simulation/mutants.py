@@ -18,6 +18,7 @@ from simulation.run import Outcome, run
 from simulation.world import World
 
 SEEDS_MAX = 400  # after so many a mutation counts as not caught
+MUTATED = "/simulation/mutations_"  # where mistakes are: an error that comes from there is no catch
 
 Make = Callable[[Any], Any]
 """Gives what is to stand in the place of what it is given."""
@@ -87,6 +88,8 @@ def caught(mutation: Mutation, seeds: Sequence[int], *, explain: bool) -> Catch:
         faults = mutation.faults_of(seed)
         outcome = run(seed, faults=faults, patch=mutation.patch)
         if outcome.wrong:
+            if MUTATED in outcome.wrong[0]:
+                raise AssertionError(f"{mutation.name}: it does not fit the product any more")
             kinds = _needed(mutation, outcome) if explain else tuple(sorted(outcome.injected))
             bare = replace(mutation, changes=())
             sound = not run(seed, faults=faults, patch=bare.patch).wrong

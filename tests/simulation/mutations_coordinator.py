@@ -30,6 +30,7 @@ from simulation.store_tables import STATEMENTS
 CRASHES = {"crash": 0.3}
 REJECTS = {"handler_rejects": 0.3}
 PARENTS = ("parent",)
+HISTORY = slice(27, 32)  # the parameters of a commit that are events
 
 
 # Engine and inlets
@@ -45,13 +46,13 @@ def _ack_event_first(original: Any, self: Inlets, delivery: Any, *rest: Any) -> 
 
 
 async def _publish_first(original: Any, self: Engine, decisions: Any) -> Any:
-    await self._publish(decisions)
+    await self._publish(engine_module.Committed(decisions))
     return await original(self, decisions)
 
 
 async def _answer_first(original: Any, self: Engine, decisions: Any) -> Any:
     for decision in decisions:
-        engine_module._answer(decision, engine_module._after(decision), at_commit=True)
+        engine_module._answer(decision, at_commit=True)
     return await original(self, decisions)
 
 
@@ -78,11 +79,7 @@ def _conclude_without_a_look(
 ) -> None:
     self._announce(decision)
     self._tell_parent(decision)
-    engine_module._answer(decision, None, at_commit=False)
-
-
-async def _publish_nothing_of_repeats(original: Any, self: Engine, decisions: Any) -> Any:
-    return await original(self, [each for each in decisions if not each.repeated])
+    engine_module._answer(decision, at_commit=False)
 
 
 async def _say_stored(original: Any, self: Engine, decisions: Any) -> Any:
@@ -179,8 +176,8 @@ def _any_version(_original: Any, tables: Any, task: UUID, expected: int) -> bool
 
 
 def _lose_last_event(original: Any, tables: Any, *columns: Any) -> Any:
-    kept = [column[:-1] if len(column) > 2 else column for column in columns[-5:]]
-    return original(tables, *columns[:-5], *kept)
+    history = [column[:-1] if len(column) > 2 else column for column in columns[HISTORY]]
+    return original(tables, *columns[: HISTORY.start], *history, *columns[HISTORY.stop :])
 
 
 def _statement(name: str, mistake: Any) -> tuple[Any, str, Any]:
@@ -212,7 +209,7 @@ COORDINATOR = (
     Mutation(
         "a submission is answered before the commit",
         (_on(Engine, "_write", _answer_first),),
-        CRASHES | {"store_down": 0.2},
+        {"store_down": 0.4, "crash": 0.6},
     ),
     Mutation(
         "an item that lost its race is dropped as if it were done",

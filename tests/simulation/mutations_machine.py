@@ -115,8 +115,8 @@ def _end_early(original: Any, progress: Any, at: int) -> bool:
 
 
 def _forget_claims(original: Any, task: Any) -> bytes:
-    steps = {name: replace(state, claims=0) for name, state in task.steps.items()}
-    found: bytes = original(replace(task, steps=steps))
+    steps = {name: state._replace(claims=0) for name, state in task.steps.items()}
+    found: bytes = original(task._replace(steps=steps))
     return found
 
 
@@ -189,7 +189,8 @@ MACHINE = (
     Mutation(
         "a success of an earlier attempt is dropped",
         ((transition, "succeeded", wrapped(_drop_success)),),
-        {"freeze": 0.2, "handler_slow": 0.3},
+        {"freeze_at_effect": 0.4},
+        quiet=True,
     ),
     Mutation(
         "a success that comes too late is dropped",
