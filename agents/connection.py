@@ -120,6 +120,11 @@ class Connection:
             await self.nc.close()
         except OSError as error:
             _log.debug("the server went away during the close: %s", error)
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            _log.debug("a reconnect was given up, and with it the wait for its socket")
         finally:
             self.wire.give_up_stores("closed")
 

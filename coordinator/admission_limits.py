@@ -6,6 +6,7 @@ reach PostgreSQL and then admits nothing either.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 
 import asyncpg
@@ -25,13 +26,15 @@ REFRESH_S = 1.0
 
 
 class Declared:
-    """`limits` is what holds now. `active`: something is limited, or waits that once was."""
+    """`limits` is what holds now, and as long as somebody has `steady`. `active`: something is
+    limited, or waits that once was."""
 
     def __init__(self, store: Store, monotonic: Callable[[], float] = monotonic) -> None:
         self._store = store
         self._monotonic = monotonic
         self._read_at = -REFRESH_S
         self.limits = Limits()
+        self.steady = asyncio.Lock()  # or turns were given at a rate after their bucket was eased
         self.active = False
         self.paced: tuple[str, ...] = ()  # agents that something limits
         self._sagas: frozenset[str] = frozenset()  # that are limited
@@ -55,13 +58,14 @@ class Declared:
             self.active = left["exist"]
         self.active = self.active or bool(limits)
         self.paced = await self._agents_of(limits)
-        known = self.limits.declared
-        await self._ease(
-            each
-            for each in limits.declared.values()
-            if each.place in known and not each.is_as_fast_as(known[each.place])
-        )  # we may have given turns at the old rate until now
-        self.limits, self._read_at = limits, began
+        async with self.steady:
+            known = self.limits.declared
+            await self._ease(
+                each
+                for each in limits.declared.values()
+                if each.place in known and not each.is_as_fast_as(known[each.place])
+            )  # we may have given turns at the old rate until now
+            self.limits, self._read_at = limits, began
 
     def concerns(self, agent: str, saga: str) -> bool:
         """Whether something may limit what an agent does for a saga. One that was registered since

@@ -102,7 +102,8 @@ class Turns:
 
     async def _commit(self, questions: Sequence[Question]) -> Sequence[Wait | CoordinatorError]:
         for _ in range(ROUNDS_MAX):
-            answers = await self._round(questions)
+            async with self._declared.steady:
+                answers = await self._round(questions)
             if answers is not None:
                 return answers
         return [StoreUnavailable("too many ask for turns at once; ask again")] * len(questions)

@@ -288,6 +288,26 @@ async def test_what_a_long_disconnect_cannot_keep_is_dropped_without_an_error(
         assert "buffer of a long disconnect is full" in caplog.text
 
 
+async def test_a_close_amid_a_reconnect_is_no_cancellation_of_who_closes(
+    nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection, forever = await connect(nats_url, name="test"), asyncio.Event()
+
+    async def given_up() -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(connection.nc._transport, "wait_closed", given_up)
+    await connection.close()
+    assert connection.wire.closed
+    connection = await connect(nats_url, name="test")
+    monkeypatch.setattr(connection.nc._transport, "wait_closed", forever.wait)
+    closing = asyncio.create_task(connection.close())
+    await eventually(lambda: connection.wire.closed)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+
+
 async def test_a_cancellation_that_meets_the_answer_is_not_lost(connection: Connection) -> None:
     await connection.wire.subscribe("a", Inbox())
     asking = asyncio.create_task(connection.wire.request("a", b"", 5))

@@ -288,7 +288,12 @@ async def test_a_command_on_anothers_subject_is_refused(
     await standin.event(command, "completed")
     command.step = "other"
     subject = command_subject("payments", "charge", command.task, "pay")
-    await standin.send(subject, orjson.dumps(command))
+
+    async def sent() -> bool:
+        await standin.send(subject, orjson.dumps(command))
+        return True
+
+    await eventually(sent, what="the first command has left its subject")
     await standin.all_acked()
     assert called == ["pay"]
 

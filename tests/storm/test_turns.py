@@ -164,3 +164,30 @@ async def test_what_is_not_outstanding_has_no_turn(store):
     for recovery in (True, False):
         with pytest.raises(Refusal, match="this attempt is not outstanding any more"):
             await turns.take("shop", later, recovery=recovery)
+
+
+async def test_no_turn_is_given_at_a_rate_after_its_bucket_was_eased(store, monkeypatch):
+    """Or whoever comes next waits as if that rate held still."""
+    await store.fetch("set_limit", "agent", "shop", 1 / 3600, 1, None, "ann")
+    declared = Declared(store)
+    await declared.begin()
+    turns = Turns(store, declared, time.monotonic, random.Random(1))
+    first, second = await tasks_in(store, 2)
+    fetch, reached, go_on = store.fetch, asyncio.Event(), asyncio.Event()
+
+    async def held(name, *arguments):
+        if name == "bucket_levels":
+            reached.set()
+            await go_on.wait()
+        return await fetch(name, *arguments)
+
+    monkeypatch.setattr(store, "fetch", held)
+    asked = asyncio.create_task(turns.take("shop", ask(first), recovery=False))
+    await reached.wait()
+    await fetch("set_limit", "agent", "shop", RATE, 5, None, "ann")
+    declared._read_at = float("-inf")
+    refreshed = asyncio.create_task(declared.refresh())
+    await asyncio.wait({refreshed}, timeout=0.3)  # that it waits is as good
+    go_on.set()
+    await asyncio.gather(asked, refreshed)
+    assert (await turns.take("shop", ask(second), recovery=False)).ms < 1_000
