@@ -24,8 +24,9 @@ demo: $(VENV)/.made-for-all  ## the order desk, while its processes are being ki
 	$(BIN)/headway demo
 
 test: setup  ## all tests, against real servers and processes; those that measure time run alone
-	$(BIN)/pytest -m timed
-	$(BIN)/pytest -m "not timed" --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	status=0; $(BIN)/pytest -m timed || status=$$?; \
+	$(BIN)/pytest -m "not timed" --numprocesses 3 --dist loadfile --no-loadscope-reorder || status=$$((status | $$?)); \
+	test $$status -le 1 || rm -rf .pytest_cache; exit $$status  # 1: all ran, and some failed
 
 sim: setup  ## simulated runs of the real code with faults, as many as SEEDS says: make sim SEEDS=1-10000
 	PYTHONHASHSEED=0 PYTHONPATH=tests $(BIN)/python -m simulation $(SEEDS)
