@@ -144,7 +144,11 @@ async def _whole(connection: Connection) -> bool:
         found = await ask(connection.wire, "STREAM.LIST")
     except CoordinatorError:
         return False
-    return bool(found["streams"]) and all(_complete(one) for one in found["streams"])
+    lacking = {
+        one["config"]["name"]: one.get("cluster") for one in found["streams"] if not _complete(one)
+    }
+    assert lacking == {}, lacking
+    return bool(found["streams"])
 
 
 def _complete(info: dict[str, Any]) -> bool:
