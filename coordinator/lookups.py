@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from uuid import UUID
 
 from headway.agents import views
-from headway.agents.news import wait_for
 from headway.coordinator import portraits
 from headway.coordinator.errors import Refusal
 from headway.coordinator.listing import Listing
@@ -51,9 +49,9 @@ class Lookups:
         }
 
     async def get(self, request: views.GetRequest) -> views.TaskView:
-        look = partial(self._look, request.task)
+        look = partial(self.look, request.task)
         if request.wait_s:
-            loaded = await self._settled.once(request.task, look, request.wait_s)
+            loaded = await self._settled.once(request.task, look, look, request.wait_s)
         else:
             loaded = await look()
         if loaded is None:
@@ -63,15 +61,6 @@ class Lookups:
             rows = await self._store.fetch("forks_of_task", loaded.id, FORKS_SHOWN_MAX)
             view.forks = [row["id"] for row in rows]
         return view
-
-    async def once_settled(
-        self, loaded: Loaded, news: asyncio.Event, wait_s: float
-    ) -> views.TaskView:
-        """The task once `news` of its end comes, or as it is after `wait_s` seconds."""
-        if not (loaded.task.ended or loaded.task.parked):
-            await wait_for(news, wait_s)
-            loaded = await self._look(loaded.id) or loaded
-        return await self.show(loaded)
 
     async def show(self, loaded: Loaded) -> views.TaskView:
         """A task as people see it, with what it has used if it has bounds."""
@@ -96,6 +85,7 @@ class Lookups:
         entries = [portraits.history_entry(row) for row in rows[: request.limit]]
         return views.History(task=request.task, entries=entries, more=len(rows) > request.limit)
 
-    async def _look(self, task: UUID) -> Loaded | None:
+    async def look(self, task: UUID) -> Loaded | None:
+        """The task as it is now, if there is one."""
         just_ended = self._settled.look(task, self._clock())
         return just_ended or (await self._store.read([task])).get(task)

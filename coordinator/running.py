@@ -6,11 +6,15 @@ again. A task that is there already and is not the caller's is a conflict, as fo
 
 from __future__ import annotations
 
+from functools import partial
+
 from headway.agents import views
 from headway.coordinator.asking import accepted
 from headway.coordinator.caller import Caller
+from headway.coordinator.errors import Refusal
 from headway.coordinator.lookups import Lookups
 from headway.coordinator.operations import TaskOperations
+from headway.coordinator.records import Loaded
 from headway.coordinator.serving import Serve, typed_by
 from headway.coordinator.settled import Settled
 
@@ -26,6 +30,12 @@ class Running:
 
     async def run(self, request: views.RunRequest, caller: Caller) -> views.TaskView:
         new = await self._tasks.new_task(request, caller)
-        async with self._settled.coming(new.id) as news:
-            loaded = accepted(await self._tasks.handed_in(new))
-            return await self._lookups.once_settled(loaded, news, request.wait_s)
+
+        async def begin() -> Loaded:
+            return accepted(await self._tasks.handed_in(new))
+
+        look = partial(self._lookups.look, new.id)
+        loaded = await self._settled.once(new.id, begin, look, request.wait_s)
+        if loaded is None:
+            raise Refusal(f"there is no task {new.id} any more", 404)
+        return await self._lookups.show(loaded)

@@ -62,11 +62,11 @@ class Settled:
         loaded, at = self._ended.get(task, (None, 0))
         return loaded if 0 <= now_ms - at < KEPT_MS else None
 
-    async def once(self, task: UUID, look: Look, wait_s: float) -> Loaded | None:
+    async def once(self, task: UUID, begin: Look, look: Look, wait_s: float) -> Loaded | None:
         """The task once it is settled, or as it is after `wait_s` seconds or when this coordinator
-        leaves."""
+        leaves. `begin` is the first look at it, `look` the last."""
         async with self.coming(task) as news:
-            loaded = await look()
+            loaded = await begin()
             if loaded is not None and (loaded.task.ended or loaded.task.parked):
                 return loaded
             await wait_for(news, wait_s)

@@ -152,5 +152,5 @@ async def test_who_waits_for_a_task_that_a_peer_ends_is_told_by_the_news() -> No
         return looks.pop()
 
     settled = Settled(lambda task: nullcontext(news))
-    assert await asyncio.wait_for(settled.once(new_task_id(), look, 60), 5) is None
+    assert await asyncio.wait_for(settled.once(new_task_id(), look, look, 60), 5) is None
     assert looks == []
