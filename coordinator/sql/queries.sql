@@ -114,6 +114,62 @@ SELECT count(*) AS went_through,
        END AS ids
 FROM committed;
 
+-- name: commit_change
+-- As commit_batch, for one task that is changed: half of what a small batch takes is its size.
+-- $1-$9 as there, but values; $10-$13 its history: version, type, at, data
+WITH updated AS (
+    UPDATE headway.tasks
+    SET version = $3::integer,
+        status = $4::text,
+        state = $5::json,
+        due_at = to_timestamp($6::bigint / 1000.0),
+        updated_at = to_timestamp($7::bigint / 1000.0),
+        waits = $8::boolean,
+        saga_version = $9::integer
+    WHERE id = $1::uuid AND version = $2::integer
+    RETURNING id
+),
+
+appended AS (
+    INSERT INTO headway.task_events (task_id, version, type, at, data)
+    SELECT u.id, h.version, h.type, to_timestamp(h.at / 1000.0), h.data
+    FROM updated AS u,
+        unnest($10::integer[], $11::text[], $12::bigint[], $13::json[])
+            AS h (version, type, at, data)
+)
+
+SELECT count(*) AS went_through FROM updated;
+
+-- name: commit_new
+-- As commit_batch, for one new task. $1-$18 as new tasks are there, but values; $19-$22 its history:
+-- version, type, at, data
+WITH inserted AS (
+    INSERT INTO headway.tasks (
+        id, saga, saga_version, version, status, state, due_at, created_at, updated_at,
+        input, input_digest, attributes, manifest, parent, waits, owner,
+        priority, trace
+    )
+    SELECT $1::uuid, $2::text, $3::integer, $4::integer, $5::text, $6::json,
+           to_timestamp($7::bigint / 1000.0), to_timestamp($8::bigint / 1000.0),
+           to_timestamp($8::bigint / 1000.0), $9::json, $10::bytea, $11::jsonb, $13::json,
+           $14::json, $15::boolean, $16::text, $17::smallint, $18::text
+    WHERE NOT $12::boolean OR NOT EXISTS (
+        SELECT FROM headway.sagas AS s WHERE s.name = $2::text AND s.version > $3::integer
+    )
+    ON CONFLICT DO NOTHING
+    RETURNING id
+),
+
+appended AS (
+    INSERT INTO headway.task_events (task_id, version, type, at, data)
+    SELECT i.id, h.version, h.type, to_timestamp(h.at / 1000.0), h.data
+    FROM inserted AS i,
+        unnest($19::integer[], $20::text[], $21::bigint[], $22::json[])
+            AS h (version, type, at, data)
+)
+
+SELECT count(*) AS went_through FROM inserted;
+
 -- name: claim_due
 -- Take the tasks whose timer went off, for `$2` ms: if this coordinator dies, a peer takes them then.
 UPDATE headway.tasks AS t

@@ -39,6 +39,21 @@ async def store(postgres_url):
     await store.close()
 
 
+@pytest.fixture(params=["alone", "among others"])
+def commit(request, store):
+    """Commits one change: by itself, or in a batch. Whether it went through."""
+
+    async def one(change: Change) -> bool:
+        others = [] if request.param == "alone" else [submission()]
+        for other in others:
+            other.new.version = 1
+        lost = await store.commit([*others, change])
+        assert lost <= {change.id}
+        return not lost
+
+    return one
+
+
 def submission(task: UUID | None = None, task_input: bytes = b'{"n":1}') -> Change:
     outcome = transition(SAGA, None, i.Submit(1_000))
     new = NewTask(task or new_task_id(), "pair", task_input, b"digest")
@@ -75,9 +90,9 @@ async def load(store: Store, task: UUID) -> Loaded:
     return (await store.load([task]))[task]
 
 
-async def test_what_was_committed_is_what_is_read(store):
+async def test_what_was_committed_is_what_is_read(store, commit):
     change = submission(task_input=b'{"text":"\\u0000 and \xc3\xa4"}')
-    assert await store.commit([change]) == set()
+    assert await commit(change)
     loaded = await load(store, change.id)
     assert loaded.task == change.task
     assert loaded.input == b'{"text":"\\u0000 and \xc3\xa4"}'
@@ -98,6 +113,26 @@ async def test_a_stale_version_goes_through_not_at_all_and_the_rest_of_its_batch
     assert "StepCompleted" not in {row["type"] for row in rows}
 
 
+async def test_a_stale_version_goes_through_not_at_all_whatever_it_is_committed_with(store, commit):
+    change = submission()
+    assert await commit(change)
+    loaded = await load(store, change.id)
+    stale = after(loaded, i.Succeeded(2_000, "a", Phase.ACTION, 1, "result"))
+    assert await commit(after(loaded, i.Cancel(1_500, "somebody", "wins")))
+    before = await store.fetch("history", change.id, 0, 100)
+    assert not await commit(stale)
+    assert await store.fetch("history", change.id, 0, 100) == before
+
+
+async def test_a_new_task_of_the_newest_version_is_not_begun_on_an_older_one(store, commit):
+    await store.sagas.register(Saga("pair", version=2).step("a", "x.a", read_only=True).define(), 2)
+    change = submission()
+    assert change.new.version is None
+    assert not await commit(change)
+    change.new.version = 1
+    assert await commit(change)
+
+
 async def test_a_task_that_cannot_be_read_keeps_no_other_from_its_turn(store, postgres_url, caplog):
     first, second = submission(), submission()
     await store.commit([first, second])
@@ -110,16 +145,16 @@ async def test_a_task_that_cannot_be_read_keeps_no_other_from_its_turn(store, po
         await store.load([first.id])
 
 
-async def test_the_same_new_task_twice_is_inserted_once(store):
+async def test_the_same_new_task_twice_is_inserted_once(store, commit):
     change = submission()
-    assert await store.commit([change]) == set()
-    assert await store.commit([change]) == {change.id}
+    assert await commit(change)
+    assert not await commit(change)
     assert len(await store.fetch("history", change.id, 0, 100)) == len(change.events)
 
 
-async def test_the_fold_of_the_stored_history_is_the_stored_state(store):
+async def test_the_fold_of_the_stored_history_is_the_stored_state(store, commit):
     change = submission()
-    await store.commit([change])
+    assert await commit(change)
     for happened in (
         i.Succeeded(2_000, "a", Phase.ACTION, 1, {"k": [1, "ü"]}),
         i.Cancel(3_000, "me", "changed my mind"),
@@ -127,7 +162,7 @@ async def test_the_fold_of_the_stored_history_is_the_stored_state(store):
         i.Succeeded(5_000, "b", Phase.COMPENSATION, 1, empty=True),
         i.Succeeded(6_000, "a", Phase.COMPENSATION, 1),
     ):
-        assert await store.commit([after(await load(store, change.id), happened)]) == set()
+        assert await commit(after(await load(store, change.id), happened))
     loaded = await load(store, change.id)
     rows = await store.fetch("history", change.id, 0, 100)
     events = [
@@ -257,11 +292,11 @@ async def test_newest_versions_are_read_fresh(store, postgres_url):
     await other.close()
 
 
-async def test_a_row_that_postgresql_refuses_is_not_an_outage(store):
+async def test_a_row_that_postgresql_refuses_is_not_an_outage(commit):
     change = submission()
     change.new.attributes["nul"] = "\0"
     with pytest.raises(StoreRefused):
-        await store.commit([change])
+        await commit(change)
 
 
 async def test_an_outage_is_reported_as_one_and_the_store_comes_back(postgres_server):
@@ -309,6 +344,6 @@ async def test_a_statement_is_planned_once_a_connection_and_not_for_each_executi
         " WHERE name = 'commit_batch'",
     )
     for _ in range(20):
-        await store.commit([submission()])
+        await store.commit([submission(), submission()])
     [plans] = await store._engine.fetch("plans")
     assert dict(plans) == {"generic_plans": 20, "custom_plans": 0}

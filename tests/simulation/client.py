@@ -93,6 +93,7 @@ class SimulatedClient:
         self._nuid = Nuid(f"{name}x")
         self._loop = asyncio.get_running_loop()
         self._sid = 0
+        self._transport = None  # what is handed over goes through the buffer
         self._ps: Any = None  # the link's parser is never used: messages come as they are
         self._subscriptions: dict[int, tuple[str, str]] = {}
         self._callbacks: dict[int, OnMessage] = {}

@@ -30,6 +30,7 @@ from headway.sagas.task import Phase, StepState, Task, unborn
 from simulation.downstream import Downstream, Row
 from simulation.people import Desk
 from simulation.store_tables import ENDED, TIMELESS, TaskRow
+from simulation.store_tasks import COMMITS
 from simulation.tallies import wrong_tallies
 from simulation.world import World
 
@@ -64,7 +65,7 @@ class Laws:
     def _on_change(self, statement: str) -> None:
         if statement == "commit_journals":
             self.on_journals()
-        if statement != "commit_batch":
+        if statement not in COMMITS:
             return
         for task in self._world.tables.tasks.values():
             known = self.known.get(task.id)

@@ -30,7 +30,6 @@ from simulation.store_tables import STATEMENTS
 CRASHES = {"crash": 0.3}
 REJECTS = {"handler_rejects": 0.3}
 PARENTS = ("parent",)
-HISTORY = slice(27, 32)  # the parameters of a commit that are events
 
 
 # Engine and inlets
@@ -175,9 +174,8 @@ def _any_version(_original: Any, tables: Any, task: UUID, expected: int) -> bool
     return task in tables.tasks
 
 
-def _lose_last_event(original: Any, tables: Any, *columns: Any) -> Any:
-    history = [column[:-1] if len(column) > 2 else column for column in columns[HISTORY]]
-    return original(tables, *columns[: HISTORY.start], *history, *columns[HISTORY.stop :])
+def _lose_last_event(original: Any, tables: Any, changed: Any, new: Any, history: Any) -> Any:
+    return original(tables, changed, new, history[:-1] if len(history) > 1 else history)
 
 
 def _statement(name: str, mistake: Any) -> tuple[Any, str, Any]:
@@ -222,7 +220,7 @@ COORDINATOR = (
     Mutation("the version is not checked", ((store_tasks, "_stands", wrapped(_any_version)),)),
     Mutation(
         "the last event of a batch is not appended",
-        (_statement("commit_batch", _lose_last_event),),
+        (_on(store_tasks, "_commit", _lose_last_event),),
         quick=True,
     ),
     Mutation(

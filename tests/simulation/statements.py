@@ -6,6 +6,7 @@ import asyncio
 
 from headway.coordinator.errors import StoreUnavailable
 from simulation.process import Process
+from simulation.store_tasks import COMMITS
 
 LATENCY_S = 0.001
 SLOW_MAX_S = 8.0
@@ -28,7 +29,7 @@ class StoreLine:
             raise StoreUnavailable("ConnectionDoesNotExistError: before it was carried out")
 
     async def after(self, statement: str) -> None:
-        if statement == "commit_batch":
+        if statement in COMMITS:
             self._world.told("commit", self._process.name)
             self._process.die_soon("crash_at_commit", STEPS_AFTER_COMMIT_MAX)
         await self._way(statement)

@@ -24,6 +24,7 @@ from simulation.store_tables import (
 )
 from simulation.store_values import Row, moment
 
+COMMITS = ("commit_batch", "commit_change", "commit_new")
 STATUSES = TIMELESS | {"running", "compensating"}
 _LAST_ID = UUID(int=2**128 - 1)
 
@@ -66,6 +67,33 @@ def owner_of_task(tables: Tables, task: UUID) -> list[Row]:
 def commit_batch(tables: Tables, *columns: Any) -> list[Row]:
     changed, new = rows_of(*columns[:9]), rows_of(*columns[9:27])
     history, owed = rows_of(*columns[27:32]), rows_of(*columns[32:35])
+    committed = _commit(tables, changed, new, history)
+    tables.span_debts += [debt for debt in owed if debt[0] in committed]
+    some_lost = len(committed) < len(changed) + len(new)
+    return [Row(went_through=len(committed), ids=(committed or None) if some_lost else None)]
+
+
+@writes
+def commit_change(tables: Tables, *values: Any) -> list[Row]:
+    row = tuple(values[:9])
+    history = [(row[0], *event) for event in rows_of(*values[9:])]
+    return [Row(went_through=len(_commit(tables, [row], [], history)))]
+
+
+@writes
+def commit_new(tables: Tables, *values: Any) -> list[Row]:
+    row = tuple(values[:18])
+    history = [(row[0], *event) for event in rows_of(*values[18:])]
+    return [Row(went_through=len(_commit(tables, [], [row], history)))]
+
+
+def _commit(
+    tables: Tables,
+    changed: Sequence[tuple[Any, ...]],
+    new: Sequence[tuple[Any, ...]],
+    history: Sequence[tuple[Any, ...]],
+) -> list[UUID]:
+    """Which tasks went through."""
     for row in changed:
         _check_changed(row)
     for row in new:
@@ -85,9 +113,7 @@ def commit_batch(tables: Tables, *columns: Any) -> list[Row]:
         tables.tasks[each[0]] = _task_row(each)
     for task, *event in appended:
         tables.history.setdefault(task, []).append(EventRow(*event))
-    tables.span_debts += [debt for debt in owed if debt[0] in committed]
-    some_lost = len(committed) < len(changed) + len(new)
-    return [Row(went_through=len(committed), ids=(committed or None) if some_lost else None)]
+    return committed
 
 
 @writes
