@@ -68,7 +68,7 @@ class Binding:
         if isinstance(returned, HandOff):
             returned = returned.result
         try:
-            plain = self.gives.dump_python(returned, mode="json", warnings="error")
+            plain = self.gives.serializer.to_python(returned, mode="json", warnings="error")
             return plainjson.encode(plain, made_of=returned)
         except Exception as error:
             raise InvalidResult(
@@ -144,6 +144,7 @@ def _parameters(function: Function, where: str, phase: Phase) -> list[inspect.Pa
 
 def _check(adapter: TypeAdapter[Any], value: Any, what: str) -> Any:
     try:
-        return adapter.validate_json(to_json(value))  # as JSON, so that strict models fit too
+        # As JSON, so that strict models fit too.
+        return adapter.validator.validate_json(to_json(value))
     except ValidationError as error:
         raise InvalidInput(f"{what}: {describe(error)}") from error

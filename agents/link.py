@@ -152,7 +152,7 @@ class Link:
         if nc._pending or type(transport) is not TcpTransport:
             return False
         writer = transport._io_writer
-        if writer.transport.get_write_buffer_size():
+        if writer is None or writer.transport.get_write_buffer_size():
             return False
         try:
             writer.write(data)

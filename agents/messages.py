@@ -140,10 +140,11 @@ class Event:
     data: EventData | None = None
 
 
-_COMMAND = TypeAdapter(Command)
-_EVENT = TypeAdapter(Event)
-_COMMAND_DATA = TypeAdapter(CommandData)
-_EVENT_DATA = TypeAdapter(EventData)
+# Validators alone: the methods of an adapter take a third of a microsecond to get there.
+_COMMAND = TypeAdapter(Command).validator
+_EVENT = TypeAdapter(Event).validator
+_COMMAND_DATA = TypeAdapter(CommandData).validator
+_EVENT_DATA = TypeAdapter(EventData).validator
 
 
 def encode(message: Command | Event) -> bytes:
@@ -191,31 +192,35 @@ def _written(data: EventData) -> dict[str, Any]:
 def decode_command(body: bytes) -> Command:
     """Parse a command; InvalidInput names the field that does not fit."""
     try:
-        return _COMMAND.validate_json(body)
+        command: Command = _COMMAND.validate_json(body)
     except ValidationError as error:
         raise InvalidInput(f"not a command: {describe(error)}") from error
+    return command
 
 
 def decode_event(body: bytes) -> Event:
     """Parse an event; InvalidInput names the field that does not fit."""
     try:
-        return _EVENT.validate_json(body)
+        event: Event = _EVENT.validate_json(body)
     except ValidationError as error:
         raise InvalidInput(f"not an event: {describe(error)}") from error
+    return event
 
 
 def decode_command_data(body: bytes) -> CommandData:
     try:
-        return _COMMAND_DATA.validate_json(body)
+        data: CommandData = _COMMAND_DATA.validate_json(body)
     except ValidationError as error:
         raise InvalidInput(f"not a command's data: {describe(error)}") from error
+    return data
 
 
 def decode_event_data(body: bytes) -> EventData:
     try:
-        return _EVENT_DATA.validate_json(body)
+        data: EventData = _EVENT_DATA.validate_json(body)
     except ValidationError as error:
         raise InvalidInput(f"not an event's data: {describe(error)}") from error
+    return data
 
 
 def describe(error: ValidationError) -> str:

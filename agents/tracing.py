@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
@@ -18,6 +19,8 @@ from headway.agents import telemetry as t
 from opentelemetry import context, trace
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
+
+LOOK_EVERY_S = 1.0  # for whether this process traces, while it does not
 
 _INVALID = bytes(8)  # no span may have this id
 
@@ -93,7 +96,7 @@ def current() -> str:
 def within(parent: str) -> AbstractContextManager[None]:
     """What our caller begins is part of the span that the traceparent names. Costs next to nothing
     unless this process has an OpenTelemetry SDK."""
-    return _Within(parent) if parent and is_configured() else _NOWHERE
+    return _Within(parent) if parent and _sdk.is_there() else _NOWHERE
 
 
 _NOWHERE: AbstractContextManager[None] = nullcontext()
@@ -154,3 +157,20 @@ def is_wanted(signal: str, environ: Mapping[str, str]) -> bool:
 def is_configured() -> bool:
     """Whether somebody set up tracing in this process."""
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
+class _Sdk:
+    """Whether tracing is set up, for who asks all the time: found out once a second until it is."""
+
+    def __init__(self) -> None:
+        self._is_there = False
+        self._look_at = 0.0
+
+    def is_there(self) -> bool:
+        if not self._is_there and (now := time.monotonic()) >= self._look_at:
+            self._look_at = now + LOOK_EVERY_S
+            self._is_there = is_configured()
+        return self._is_there
+
+
+_sdk = _Sdk()

@@ -27,6 +27,7 @@ from headway.sagas.actions import Stop
 _LOG = logging.getLogger(__name__)
 
 LATE_S = 1.5  # from commit to publication; what peers find missing sooner, they know to be lost
+PROGRESS_MAX = 500  # hints of tasks that go on, in one second: nobody follows more, and each costs
 PAYLOAD_MAX_BYTES = 64 * 1_048_576  # of what others put: none may fill the memory
 
 
@@ -45,6 +46,7 @@ class Bus:
         self._connection = connection
         self._wire = connection.wire
         self._connected_at = 0.0  # monotonic
+        self._progress = (0, 0)  # which second, and how many hints of progress in it
         self._wire.on_reconnect(self._note_reconnect)
 
     async def dispatch(self, commands: Sequence[Outgoing]) -> list[bool]:
@@ -82,7 +84,11 @@ class Bus:
         self._publish(subjects.stop_subject(agent, str(task), stop.step), b"%d" % stop.attempt)
 
     def announce(self, decision: Decision, kind: str) -> None:
-        """Tell the feed where a task stands; lossy, and said again for a repeated event."""
+        """Tell the feed where a task stands; lossy, and said again for a repeated event. That
+        tasks go on is told PROGRESS_MAX times a second."""
+        now_ms = self._clock()
+        if kind == "progressed" and self._is_too_much(now_ms // 1000):
+            return
         task, definition = decision.task, decision.definition
         assert task is not None
         assert definition is not None
@@ -90,9 +96,16 @@ class Bus:
         # Names and ids need no escaping, and this is said four times a task.
         news = (
             f'{{"task":"{text}","saga":"{saga}","status":"{task.status}",'
-            f'"version":{task.version},"at":"{_moment(self._clock())}"}}'
+            f'"version":{task.version},"at":"{_moment(now_ms)}"}}'
         )
         self._publish(subjects.feed_subject(saga, text, kind), news.encode())
+
+    def _is_too_much(self, second: int) -> bool:
+        """Whether this second had its hints of progress; if not, it has one more."""
+        began, told = self._progress
+        told = told if began == second else 0
+        self._progress = second, told + 1
+        return told >= PROGRESS_MAX
 
     def refuse(self, refused: Refused, kept: Callable[[], None]) -> None:
         """Keep a refused message, with the reason, for people to look at; then call `kept`."""

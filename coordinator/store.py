@@ -7,13 +7,14 @@ version is still the one that was read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 import orjson
 from headway.agents.manifest import Manifest
+from headway.coordinator import literals as li
 from headway.coordinator.database import Database
 from headway.coordinator.records import Change, Loaded, Parent, stored_trace, trace_in
 from headway.coordinator.registry import Registry
@@ -21,6 +22,21 @@ from headway.sagas import codec
 from headway.sagas.plan import planned
 
 _LOG = logging.getLogger(__name__)
+
+Write = Callable[[tuple[Any, ...]], Any]
+"""How a column is written: as a literal, or as a list for asyncpg to encode."""
+
+_CHANGED: Sequence[Write] = (
+    *(li.ids, li.numbers, li.numbers, li.words, list),
+    *(li.numbers, li.numbers, li.flags, li.numbers),
+)
+_NEW: Sequence[Write] = (
+    *(li.ids, list, li.numbers, li.numbers, li.words, list),
+    *(li.numbers, li.numbers, list, list, list, li.flags),
+    *(list, list, li.flags, list, li.numbers, list),
+)
+_HISTORY: Sequence[Write] = (li.ids, li.numbers, li.words, li.numbers, list)
+_OWED: Sequence[Write] = (li.ids, li.numbers, li.numbers)
 
 ENGINE_CONNECTIONS = 2
 SERVICE_CONNECTIONS = 4
@@ -58,18 +74,17 @@ class Store:
         """
         if len(changes) == 1 and not changes[0].owes_spans:
             return await self._commit_alone(changes[0])
-        rows = await self._engine.fetch("commit_batch", *_arrays(changes))
-        ids = {change.id for change in changes}
-        if rows[0]["went_through"] == len(ids):
+        [answer] = await self._engine.fetch("commit_batch", *_arrays(changes))
+        if answer["went_through"] == len(changes):
             return set()
-        return ids - set(rows[0]["ids"] or ())
+        return {change.id for change in changes} - set(answer["ids"] or ())
 
     async def _commit_alone(self, change: Change) -> set[UUID]:
         """As `commit`, by a smaller statement: what comes at a low rate comes one by one."""
         name, row = "commit_change", _changed(change)
         if change.new is not None:
             name, row = "commit_new", _new(change)
-        _, *history = _columns(_history(change), 5)
+        _, *history = zip(*_history(change), strict=True)
         [answer] = await self._engine.fetch(name, *row, *history)
         return set() if answer["went_through"] else {change.id}
 
@@ -140,7 +155,7 @@ def _parent(stored: bytes) -> Parent:
 
 
 def _arrays(changes: Sequence[Change]) -> list[Any]:
-    """What `commit_batch` is given, in the order of its parameters: columns, and a time."""
+    """What `commit_batch` is given, in the order of its parameters: columns, a time and a count."""
     changed = [_changed(change) for change in changes if change.new is None]
     new = [_new(change) for change in changes if change.new is not None]
     history = [row for change in changes for row in _history(change)]
@@ -148,16 +163,19 @@ def _arrays(changes: Sequence[Change]) -> list[Any]:
         (change.id, change.expected, change.task.version) for change in changes if change.owes_spans
     ]
     return [
-        *_columns(changed, 9),
-        *_columns(new, 18),
-        *_columns(history, 5),
-        *_columns(owed, 3),
+        *_written(_CHANGED, changed),
+        *_written(_NEW, new),
+        *_written(_HISTORY, history),
+        *_written(_OWED, owed),
         max((change.at for change in changes), default=0),
+        len(changes),
     ]
 
 
-def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * width
+def _written(write: Sequence[Write], rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """The columns of these rows, each as it is written."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(write)
+    return [each(column) for each, column in zip(write, columns, strict=True)]
 
 
 def _history(change: Change) -> list[tuple[Any, ...]]:

@@ -30,14 +30,16 @@ JOIN unnest($1::text[], $2::integer[]) AS wanted (name, version)
 -- whether it waits for a person, saga version; $10-$27 new tasks: id, saga, saga version, version,
 -- status, state, due, at, input, input digest, attributes, whether the saga's version must be the
 -- newest, manifest, parent, waits, owner, priority, trace; $28-$32 history: task, version, type, at,
--- data; $33-$36 whose spans are owed: task, version read, new version, and since when (ms)
+-- data; $33-$36 whose spans are owed: task, version read, new version, and since when (ms); $37 how
+-- many tasks there are. Columns that need no quoting come as array literals; see `literals`.
 -- Rows are locked in id order, so that two batches cannot deadlock. Answers how many tasks went
 -- through and, if some did not, which ones did.
 WITH locked AS (
     SELECT c.id, c.version, c.status, c.state, c.due, c.at, c.waits, c.saga_version
     FROM unnest(
-        $1::uuid[], $2::integer[], $3::integer[], $4::text[], $5::json[], $6::bigint[],
-        $7::bigint[], $8::boolean[], $9::integer[]
+        $1::text::uuid[], $2::text::integer[], $3::text::integer[], $4::text::text[],
+        $5::json[], $6::text::bigint[], $7::text::bigint[], $8::text::boolean[],
+        $9::text::integer[]
     ) AS c (id, expected, version, status, state, due, at, waits, saga_version)
     JOIN headway.tasks AS k ON k.id = c.id AND k.version = c.expected
     ORDER BY c.id
@@ -69,10 +71,10 @@ inserted AS (
            n.input, n.input_digest, n.attributes, n.manifest, n.parent, n.waits, n.owner,
            n.priority, n.trace
     FROM unnest(
-        $10::uuid[], $11::text[], $12::integer[], $13::integer[], $14::text[], $15::json[],
-        $16::bigint[], $17::bigint[], $18::json[], $19::bytea[], $20::jsonb[], $21::boolean[],
-        $22::json[], $23::json[], $24::boolean[], $25::text[], $26::smallint[],
-        $27::text[]
+        $10::text::uuid[], $11::text[], $12::text::integer[], $13::text::integer[],
+        $14::text::text[], $15::json[], $16::text::bigint[], $17::text::bigint[], $18::json[],
+        $19::bytea[], $20::jsonb[], $21::text::boolean[], $22::json[], $23::json[],
+        $24::text::boolean[], $25::text[], $26::text::smallint[], $27::text[]
     ) AS n (
         id, saga, saga_version, version, status, state, due, at, input, input_digest, attributes,
         newest, manifest, parent, waits, owner, priority, trace
@@ -94,8 +96,10 @@ committed AS (
 appended AS (
     INSERT INTO headway.task_events (task_id, version, type, at, data)
     SELECT h.task_id, h.version, h.type, to_timestamp(h.at / 1000.0), h.data
-    FROM unnest($28::uuid[], $29::integer[], $30::text[], $31::bigint[], $32::json[])
-        AS h (task_id, version, type, at, data)
+    FROM unnest(
+        $28::text::uuid[], $29::text::integer[], $30::text::text[], $31::text::bigint[],
+        $32::json[]
+    ) AS h (task_id, version, type, at, data)
     WHERE (h.task_id IN (SELECT id FROM committed)) IS TRUE
 ),
 
@@ -103,14 +107,15 @@ owed AS (
     INSERT INTO headway.span_debts (tasks, reads, versions, due_at, since)
     SELECT array_agg(o.task_id), array_agg(o.read), array_agg(o.version),
            to_timestamp($36::bigint / 1000.0), to_timestamp($36::bigint / 1000.0)
-    FROM unnest($33::uuid[], $34::integer[], $35::integer[]) AS o (task_id, read, version)
+    FROM unnest($33::text::uuid[], $34::text::integer[], $35::text::integer[])
+        AS o (task_id, read, version)
     WHERE (o.task_id IN (SELECT id FROM committed)) IS TRUE
     HAVING count(*) > 0
 )
 
 SELECT count(*) AS went_through,
        CASE
-           WHEN count(*) < cardinality($1::uuid[]) + cardinality($10::uuid[]) THEN array_agg(id)
+           WHEN count(*) < $37::integer THEN array_agg(id)
        END AS ids
 FROM committed;
 

@@ -65,6 +65,7 @@ def owner_of_task(tables: Tables, task: UUID) -> list[Row]:
 
 @writes
 def commit_batch(tables: Tables, *columns: Any) -> list[Row]:
+    columns = tuple(v.array(column) if isinstance(column, str) else column for column in columns)
     changed, new = rows_of(*columns[:9]), rows_of(*columns[9:27])
     history, owed = rows_of(*columns[27:32]), rows_of(*columns[32:35])
     committed = _commit(tables, changed, new, history)

@@ -16,6 +16,7 @@ from headway.coordinator.errors import StoreRefused
 
 INTEGER_MAX = 2**31 - 1
 BIGINT_MAX = 2**63 - 1
+UUID_DIGITS = 32
 _BEGINNING = datetime.fromtimestamp(0, UTC)
 
 
@@ -47,6 +48,21 @@ class Row(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<Row {self._columns}>"
+
+
+def array(literal: str) -> list[Any]:
+    """What an array literal of `literals` holds."""
+    return [_element(each.strip()) for each in literal[1:-1].split(",") if each]
+
+
+def _element(text: str) -> Any:
+    if text in ("t", "f"):
+        return text == "t"
+    if len(text) == UUID_DIGITS:
+        return UUID(text)
+    if text == "NULL":
+        return None
+    return int(text) if text.lstrip("-").isdigit() else text
 
 
 def moment(at: int | None) -> datetime | None:
