@@ -30,7 +30,9 @@ class Recent:
 
     def keep(self, task: Loaded, size: int) -> None:
         """Remember how a task was left; `size` is that of its state and input as JSON."""
-        self.forget((task.id,))
+        known = self._kept.pop(task.id, None)
+        if known is not None:
+            self._bytes -= known[1]
         if task.task.ended or size > TASK_MAX_BYTES:
             return
         self._kept[task.id] = task, size

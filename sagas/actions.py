@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from headway.sagas.task import Phase
+from headway.sagas.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Dispatch:
     """Publish the command of this attempt."""
 
@@ -17,7 +16,7 @@ class Dispatch:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Withdraw:
     """Remove the command of this step from its stream, if it is still there."""
 
@@ -25,7 +24,7 @@ class Withdraw:
     phase: Phase
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Stop:
     """Hint to the handler of an action's attempt, or of an earlier one, that it is not wanted."""
 
@@ -33,7 +32,7 @@ class Stop:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StartChild:
     """Submit the child task of this attempt of a step; again is harmless."""
 
@@ -41,7 +40,7 @@ class StartChild:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UndoChild:
     """Have the child task of this attempt undone, whether it runs or has succeeded."""
 

@@ -6,22 +6,23 @@ folding the same history always gives the same state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from headway.sagas.circumstances import Bounds
 from headway.sagas.step import Step
 from headway.sagas.task import Failure, Phase, StepStatus
+from headway.sagas.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TaskSubmitted:
     at: int
     bounds: Bounds | None = None
     child: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptDispatched:
     at: int
     step: str
@@ -29,7 +30,7 @@ class AttemptDispatched:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptStarted:
     at: int
     step: str
@@ -37,7 +38,7 @@ class AttemptStarted:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptHeartbeat:
     at: int
     step: str
@@ -47,7 +48,7 @@ class AttemptHeartbeat:
     waiting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptClaimed:
     """A worker was granted a redelivered, re-published or old command."""
 
@@ -61,7 +62,7 @@ class AttemptClaimed:
     worker: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptHandedBack:
     """A worker that was told to stop gave the command back: whoever takes it next is no sign that
     it killed anybody."""
@@ -72,7 +73,7 @@ class AttemptHandedBack:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptRepublished:
     """The command was lost and is published again, under a new epoch.
 
@@ -87,7 +88,7 @@ class AttemptRepublished:
     fenced: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepCompleted:
     at: int
     step: str
@@ -95,7 +96,7 @@ class StepCompleted:
     result: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptFailed:
     """An attempt ended in failure. `status` is the step's from here on; `retry_at` if again."""
 
@@ -109,7 +110,7 @@ class AttemptFailed:
     retry_at: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptTimedOut:
     """An attempt was given up without an answer: its outcome is unknown."""
 
@@ -122,7 +123,7 @@ class AttemptTimedOut:
     retry_at: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RecoveryStarted:
     """From here the task is undone. `stopping` maps running steps to when they are given up,
     `closing` maps steps that waited for a retry to the status in which they end."""
@@ -135,7 +136,7 @@ class RecoveryStarted:
     closing: dict[str, StepStatus] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepCompensated:
     at: int
     step: str
@@ -143,7 +144,7 @@ class StepCompensated:
     empty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LateSuccess:
     """An action's success that came when its task had gone on without it.
 
@@ -159,7 +160,7 @@ class LateSuccess:
     result: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EmptyDoubted:
     """A compensation's answer that there was nothing to undo, though it may have been sent before
     the action's success, which is known by now. An incident; the step is compensated once more.
@@ -170,7 +171,7 @@ class EmptyDoubted:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepSkipped:
     """A step's condition was false."""
 
@@ -178,7 +179,7 @@ class StepSkipped:
     step: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ConditionFailed:
     """A step's condition could not be told."""
 
@@ -187,7 +188,7 @@ class ConditionFailed:
     error: Failure
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepApproved:
     """A person approved; without `by`, nobody did in time and that is the default."""
 
@@ -197,7 +198,7 @@ class StepApproved:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepRejected:
     """A person rejected; without `by`, nobody approved in time and that is the default."""
 
@@ -207,7 +208,7 @@ class StepRejected:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SignalReceived:
     at: int
     name: str
@@ -216,7 +217,7 @@ class SignalReceived:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SignalTaken:
     """A step that waited got this signal; what it brought is the step's result."""
 
@@ -225,7 +226,7 @@ class SignalTaken:
     id: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepsAppended:
     """A step handed off to others. `trail` are the signatures of the last hand-offs."""
 
@@ -235,7 +236,7 @@ class StepsAppended:
     trail: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TaskHeld:
     """Nothing new is begun until a person has looked."""
 
@@ -245,7 +246,7 @@ class TaskHeld:
     step: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OutputRejected:
     """The output was not accepted; these steps are done again."""
 
@@ -255,7 +256,7 @@ class OutputRejected:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TaskMoved:
     """From here on the task runs another version of its saga, which its history fits."""
 
@@ -266,7 +267,7 @@ class TaskMoved:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TaskForked:
     """The task keeps what the task `origin` finished, but for `step` and all that comes after."""
 
@@ -277,7 +278,7 @@ class TaskForked:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepKept:
     """A step counts as completed: the task that this one was forked from did it."""
 
@@ -286,29 +287,29 @@ class StepKept:
     result: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TaskSucceeded:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TaskCompensated:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TaskParked:
     at: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TaskFailedToCompensate:
     at: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TaskResumed:
     """A parked task goes on. `steps` get another series of attempts; what it was held for ends, or
     what it was held for because of `step`."""
@@ -320,7 +321,7 @@ class TaskResumed:
     step: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepSettled:
     """A person stated how a stuck step really ended. `empty`: there was nothing to compensate."""
 

@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from headway.sagas.circumstances import Bounds, Fork
 from headway.sagas.step import Step
 from headway.sagas.task import Claim, Failure, Phase
+from headway.sagas.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Submit:
     """`bounds` are those of the task's manifest; `child`: it is a step of another task; `fork`: it
     keeps what another task finished."""
@@ -24,7 +24,7 @@ class Submit:
     fork: Fork | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Started:
     at: int
     step: str
@@ -33,7 +33,7 @@ class Started:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Heartbeat:
     """A handler is alive. `progress` is for people to look at; None is nothing new. `waiting`: it
     waits for a person, so that its time does not run."""
@@ -47,7 +47,7 @@ class Heartbeat:
     waiting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HandedBack:
     """A worker that stops in an orderly way gave the attempt's command back, unfinished."""
 
@@ -58,7 +58,7 @@ class HandedBack:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Succeeded:
     """An agent reports success. `empty`: its compensation found nothing to undo. `handoff`: steps
     that are to be appended to the plan; those without a name get one."""
@@ -72,7 +72,7 @@ class Succeeded:
     handoff: tuple[Step, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Failed:
     """An agent reports failure. `no_effect`: it states that nothing was left behind. `hold`: it is
     not to be tried again before a person has looked."""
@@ -90,7 +90,7 @@ class Failed:
     hold: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TimedOut:
     """A worker stopped a handler at its `start_to_close`."""
 
@@ -102,7 +102,7 @@ class TimedOut:
     jitter: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Tick:
     """The task's timer went off."""
 
@@ -110,7 +110,7 @@ class Tick:
     jitter: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ClaimAsked:
     """A worker asks whether it may run a redelivered, re-published or old command."""
 
@@ -122,7 +122,7 @@ class ClaimAsked:
     jitter: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DispatchLost:
     """The command of an outstanding attempt is in no stream any more, nor is its answer; or it was
     with a worker that is gone. If `fenced`, what is left of it is void from now on."""
@@ -135,14 +135,14 @@ class DispatchLost:
     fenced: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cancel:
     at: int
     by: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RetryStuck:
     """A person asks for another series of attempts: of one stuck step, or of all."""
 
@@ -152,7 +152,7 @@ class RetryStuck:
     step: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Settle:
     """A person states how a stuck step really ended."""
 
@@ -164,7 +164,7 @@ class Settle:
     result: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Approval:
     """A person approves a step that waits for that, or rejects it."""
 
@@ -175,7 +175,7 @@ class Approval:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SignalSent:
     """A signal for the task's steps that wait for one of this name. An id counts once."""
 
@@ -186,7 +186,7 @@ class SignalSent:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ChildEnded:
     """How the child task of a step's attempt stands. `refused`: it could not be begun, or cannot be
     undone, for this `reason`. `result` is the output of one that succeeded."""
@@ -199,7 +199,7 @@ class ChildEnded:
     result: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Revoke:
     """The task that this one is a child of has it undone."""
 
@@ -207,7 +207,7 @@ class Revoke:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Guarded:
     """A guard stopped what a step was about to do: nothing new until a person has looked."""
 
@@ -217,7 +217,7 @@ class Guarded:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Move:
     """A person has the task go on under another version of its saga. `seen` is the task's version
     for which it was found out that the history fits (`moving.misfit`)."""
