@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -17,9 +18,11 @@ from headway.coordinator.records import NO_ATTRIBUTES, Loaded
 from headway.sagas.actions import Dispatch
 from headway.sagas.step import Step
 from headway.sagas.task import Phase, Task
+from headway.sagas.values import value
 
 
-class Outgoing(NamedTuple):
+@value
+class Outgoing:
     """A command to publish. `data` is its payload as JSON, not yet part of `attributes`."""
 
     task: UUID
@@ -29,7 +32,9 @@ class Outgoing(NamedTuple):
     attributes: dict[str, Any]
     data: bytes
     priority: int = PRIORITY
-    tags: Mapping[str, str] = NO_ATTRIBUTES  # the task's, which limits may tell apart
+    tags: Mapping[str, str] = field(
+        default_factory=lambda: NO_ATTRIBUTES
+    )  # the task's, which limits may tell apart
     since: float = 0.0  # monotonic: when its dispatch may have been stored; 0: not known
 
     def body(self, now_ms: int) -> bytes:

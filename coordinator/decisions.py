@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import NamedTuple
 from uuid import UUID
 
 from headway.agents.codec import is_sealed_body
@@ -36,6 +35,7 @@ from headway.sagas.moving import relaid
 from headway.sagas.plan import planned
 from headway.sagas.task import Phase, Task
 from headway.sagas.transition import transition
+from headway.sagas.values import value
 from headway.sagas.waiting import waits_for_person
 
 MOMENTS_KEPT = 256
@@ -49,7 +49,8 @@ _OF_AGENTS = (
 CheckInput = Callable[[Definition, bytes], None]
 
 
-class Decision(NamedTuple):
+@value
+class Decision:
     """The outcome for one task, which then stands as `after`. `change` is None when nothing is to
     be written."""
 

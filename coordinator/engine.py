@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import UUID
 
@@ -353,4 +353,4 @@ def _refused(decision: Decision, reason: str) -> Decision:
     answers: tuple[tuple[Item, Refusal | None, bool], ...] = tuple(
         (item, refusal, False) for item, _, _ in decision.answers
     )
-    return decision._replace(change=None, after=decision.before, actions=(), answers=answers)
+    return replace(decision, change=None, after=decision.before, actions=(), answers=answers)

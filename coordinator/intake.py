@@ -6,16 +6,17 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 from uuid import UUID
 
 from headway.coordinator.errors import Refusal
 from headway.coordinator.records import Loaded, NewTask, Trace
 from headway.sagas.definition import Definition
 from headway.sagas.inputs import Input
+from headway.sagas.values import value
 
 
-class Answer(NamedTuple):
+@value
+class Answer:
     """What became of an item. `task` is its task afterwards, for items answered at the commit."""
 
     task: Loaded | None

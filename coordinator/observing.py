@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, ParamSpec
+from typing import Literal, ParamSpec
 
 from headway.coordinator.commands import agent_of
 from headway.coordinator.decisions import Decision
@@ -18,6 +18,7 @@ from headway.coordinator.records import Loaded
 from headway.sagas import events as e
 from headway.sagas.definition import Definition
 from headway.sagas.task import Phase
+from headway.sagas.values import value
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,12 +30,14 @@ Count = Callable[[Sequence[tuple[str, "Happening"]]], None]
 Outcome = Literal["succeeded", "failed", "timed_out"]
 
 
-class Submitted(NamedTuple):
+@value
+class Submitted:
     at: int
     child: bool
 
 
-class AttemptEnded(NamedTuple):
+@value
+class AttemptEnded:
     """An attempt's success, failure, or that it was given up. `retry`: another one follows.
     `duration_ms` is since its command was published last; None if it had been given up before.
     `error` is a type, never a text."""
@@ -50,7 +53,8 @@ class AttemptEnded(NamedTuple):
     retry: bool = False
 
 
-class Recovered(NamedTuple):
+@value
+class Recovered:
     """A worker took over another's command, or one that was lost was published again."""
 
     at: int
@@ -60,13 +64,15 @@ class Recovered(NamedTuple):
     how: Literal["claimed", "republished"]
 
 
-class TurnedAround(NamedTuple):
+@value
+class TurnedAround:
     """From here on the task is undone."""
 
     at: int
 
 
-class Ended(NamedTuple):
+@value
+class Ended:
     """The task succeeded or was compensated; `duration_ms` is since it was submitted."""
 
     at: int
@@ -74,14 +80,16 @@ class Ended(NamedTuple):
     duration_ms: int
 
 
-class Parked(NamedTuple):
+@value
+class Parked:
     """The task waits for a person."""
 
     at: int
     status: Literal["parked", "failed_to_compensate"]
 
 
-class Resumed(NamedTuple):
+@value
+class Resumed:
     """A person sent the parked task on."""
 
     at: int

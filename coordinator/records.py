@@ -15,6 +15,7 @@ from headway.agents.views import PRIORITY
 from headway.sagas.definition import Definition
 from headway.sagas.events import Event
 from headway.sagas.task import Task
+from headway.sagas.values import value
 
 NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 
@@ -61,7 +62,8 @@ def trace_of(traceparent: str) -> Trace:
     return Trace(origin=traceparent) if remote(traceparent) is not None else UNTRACED
 
 
-class Loaded(NamedTuple):
+@value
+class Loaded:
     """A task as it was read: its state and what never changes about it. `definition` is the one
     that its plan gives."""
 
@@ -99,7 +101,8 @@ class NewTask:
     trace: Trace = UNTRACED
 
 
-class Change(NamedTuple):
+@value
+class Change:
     """A task's next state and the events that lead to it, to commit if nothing came between."""
 
     id: UUID

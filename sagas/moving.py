@@ -8,6 +8,7 @@ state that comes out is one that may be. What was not begun yet is as the other 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from headway.sagas import events as e
 from headway.sagas import inputs as i
@@ -62,7 +63,7 @@ def misfit(origin: Definition, target: Definition, history: Sequence[e.Event]) -
 def relaid(target: Definition, task: Task) -> Task:
     """The task with the steps of `target`, which its plan gives; those begun stay as they are."""
     steps = {name: task.steps.get(name, UNTOUCHED) for name in target.steps}
-    return task._replace(steps=steps)
+    return replace(task, steps=steps)
 
 
 def move(progress: Progress, happened: i.Move) -> None:

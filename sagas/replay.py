@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, assert_never
 
 from headway.sagas import events as e
@@ -80,7 +81,7 @@ def fold(task: Task, event: e.Event) -> Task:
         case e.OutputRejected():
             return _rejected(task, event)
         case e.TaskMoved():
-            return task._replace(version=task.version + 1)
+            return replace(task, version=task.version + 1)
         case _:
             return _step(task, event.step, _fold_step(task.steps[event.step], event))
 
@@ -235,7 +236,8 @@ def _resumed(task: Task, event: e.TaskResumed) -> Task:
             scheduled_at=event.at,
             retry_at=event.at,
         )
-    return task._replace(
+    return replace(
+        task,
         status=TaskStatus.RUNNING if acting else TaskStatus.COMPENSATING,
         version=task.version + 1,
         steps=steps,
@@ -284,13 +286,13 @@ def _late(task: Task, event: e.LateSuccess) -> Task:
     before = "its compensation had found nothing to undo"
     if state.phase is Phase.ACTION:
         before = "it had been reported to have left nothing"
-    return after._replace(incident=f"step {event.step} took effect after {before}")
+    return replace(after, incident=f"step {event.step} took effect after {before}")
 
 
 def _doubted(task: Task, event: e.EmptyDoubted) -> Task:
     after = _step(task, event.step, _once_more(task.steps[event.step], event.at))
     incident = f"step {event.step} took effect though its compensation found nothing to undo"
-    return after._replace(incident=incident)
+    return replace(after, incident=incident)
 
 
 def _once_more(state: StepState, at: int) -> StepState:
@@ -316,14 +318,14 @@ def _settled(task: Task, event: e.StepSettled) -> Task:
     if beside.holds:
         left = tuple(hold for hold in beside.holds if hold.step != event.step)
         beside = beside._replace(holds=left)
-    return _step(task, event.step, state)._replace(status=resumed, beside=beside)
+    return replace(_step(task, event.step, state), status=resumed, beside=beside)
 
 
 def _submitted(task: Task, event: e.TaskSubmitted) -> Task:
     after = _task(task)
     if event.bounds is None and not event.child:
         return after
-    return after._replace(beside=Circumstances(bounds=event.bounds, child=event.child))
+    return replace(after, beside=Circumstances(bounds=event.bounds, child=event.child))
 
 
 Beside = e.SignalReceived | e.SignalTaken | e.StepsAppended | e.TaskHeld | e.TaskForked
@@ -354,7 +356,7 @@ def _beside(task: Task, event: Beside) -> Task:
             beside = beside._replace(forked_from=event.origin)
         case _:
             assert_never(event)
-    return task._replace(version=task.version + 1, steps=steps, reason=reason, beside=beside)
+    return replace(task, version=task.version + 1, steps=steps, reason=reason, beside=beside)
 
 
 def _rejected(task: Task, event: e.OutputRejected) -> Task:
@@ -376,7 +378,7 @@ def _rejected(task: Task, event: e.OutputRejected) -> Task:
     beside = task.beside._replace(
         rejection=event.reason, rejections=task.beside.rejections + 1, accepted=False
     )
-    return task._replace(version=task.version + 1, steps=steps, beside=beside)
+    return replace(task, version=task.version + 1, steps=steps, beside=beside)
 
 
 def _step(task: Task, name: str, state: StepState) -> Task:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from headway.sagas.circumstances import ORDINARY, Circumstances
 from headway.sagas.definition import Definition
+from headway.sagas.values import value
 
 
 class TaskStatus(StrEnum):
@@ -155,7 +156,8 @@ UNTOUCHED = StepState()
 """A step that waits; one value for all of them."""
 
 
-class Task(NamedTuple):
+@value
+class Task:
     """A task's state. `version` is the number of events in its history.
 
     `reason` says why it stands where it does; `cause` why it was ever turned around.

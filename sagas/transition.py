@@ -20,7 +20,7 @@ ImpossibleInput; a request that the state forbids comes back as `Transition.refu
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from headway.sagas import events as e
 from headway.sagas import fork
@@ -45,10 +45,12 @@ from headway.sagas.progress import Progress
 from headway.sagas.recovery import is_past_return, recover
 from headway.sagas.successes import succeeded
 from headway.sagas.task import Phase, Task, TaskStatus, unborn
+from headway.sagas.values import value
 from headway.sagas.waiting import approve, child_ended, take_signal
 
 
-class Transition(NamedTuple):
+@value
+class Transition:
     """What came of an input: the new state, what to record, what to do once it is recorded."""
 
     task: Task

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -143,7 +144,7 @@ async def test_of_two_changes_on_the_same_version_one_goes_through(store, truth)
 
 async def test_a_change_of_a_task_that_is_not_there_goes_not_through(store):
     [task] = await submitted(store, 1)
-    change = after(await load(store, task), succeeded())._replace(id=(other := new_task_id()))
+    change = replace(after(await load(store, task), succeeded()), id=(other := new_task_id()))
     assert await store.commit([change]) == {other}
     assert await history(store, other) == []
 
@@ -198,11 +199,11 @@ async def test_a_history_is_kept_in_order_and_its_fold_is_the_state(store):
     "spoil",
     [
         lambda change: change.new.attributes.update(nul="\0"),
-        lambda change: change._replace(state=b"{"),
-        lambda change: change._replace(state=b'{"x":NaN}'),
-        lambda change: change._replace(due=None),
-        lambda change: change._replace(saga_version=9),
-        lambda change: change._replace(due=2**63),
+        lambda change: replace(change, state=b"{"),
+        lambda change: replace(change, state=b'{"x":NaN}'),
+        lambda change: replace(change, due=None),
+        lambda change: replace(change, saga_version=9),
+        lambda change: replace(change, due=2**63),
     ],
     ids=["nul", "no json", "nan", "no timer", "no saga", "no time"],
 )
@@ -219,7 +220,7 @@ async def test_a_refused_row_is_refused_with_its_whole_batch(store, spoil):
 async def test_a_version_of_the_history_that_is_there_is_refused(store):
     [task] = await submitted(store, 1)
     change = after(await load(store, task), succeeded())
-    repeated = change._replace(task=change.task, events=(*change.events, *change.events))
+    repeated = replace(change, task=change.task, events=(*change.events, *change.events))
     with pytest.raises(StoreRefused):
         await store.commit([repeated])
     assert (await load(store, task)).task.version == change.expected

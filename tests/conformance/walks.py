@@ -6,6 +6,7 @@ A walk keeps what it has read, and now and then uses what is out of date by now,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
@@ -94,7 +95,7 @@ class Walk:
         if not outcome.events:
             return None
         change = self._of(loaded.id, outcome, loaded.task.version)
-        spoilt = change._replace(state=b"{") if self.rng.random() < 0.02 else change
+        spoilt = replace(change, state=b"{") if self.rng.random() < 0.02 else change
         return spoilt._replace(due=None) if self.rng.random() < 0.02 else spoilt
 
     def _submission(self) -> Change:
@@ -105,7 +106,7 @@ class Walk:
         )
         version = self.odd((1,), (0, 9))
         change = self._of(new.id, transition(SAGA, None, i.Submit(self.at)), 0)
-        return change._replace(new=new, saga_version=version)
+        return replace(change, new=new, saga_version=version)
 
     def _input(self, loaded: Loaded) -> i.Input:
         rng = self.rng

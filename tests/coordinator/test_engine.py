@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 from harness.desk import SAGA, Desk
@@ -107,9 +108,9 @@ async def test_memory_keeps_to_its_budget_and_forgets_the_oldest(desks) -> None:
     [loaded] = (await one.store.read([task])).values()
     recent, ids = Recent(), [new_task_id() for _ in range(BUDGET_BYTES // TASK_MAX_BYTES + 2)]
     for each in ids:
-        recent.keep(loaded._replace(id=each), TASK_MAX_BYTES)
+        recent.keep(replace(loaded, id=each), TASK_MAX_BYTES)
     assert list(recent.look(ids)) == ids[2:]
-    recent.keep(loaded._replace(id=ids[-1]), TASK_MAX_BYTES + 1)
+    recent.keep(replace(loaded, id=ids[-1]), TASK_MAX_BYTES + 1)
     assert ids[-1] not in recent.look(ids)
     recent.forget(ids)
     assert recent.look(ids) == {}
@@ -120,7 +121,7 @@ async def test_a_task_that_ended_is_at_hand_for_a_moment_and_who_waits_hears_of_
     task = new_task_id()
     await one.submit(task)
     [running] = (await one.store.read([task])).values()
-    ended = running._replace(task=running.task._replace(status=TaskStatus.SUCCEEDED))
+    ended = replace(running, task=replace(running.task, status=TaskStatus.SUCCEEDED))
     settled = Settled(lambda task: nullcontext(asyncio.Event()))
     async with settled.coming(task) as one_news, settled.coming(task) as other_news:
         settled.keep(ended, 5_000)
@@ -129,7 +130,7 @@ async def test_a_task_that_ended_is_at_hand_for_a_moment_and_who_waits_hears_of_
     assert settled.look(task, 5_000 + KEPT_MS - 1) is ended
     assert settled.look(task, 5_000 + KEPT_MS) is None
     for _ in range(KEPT_MAX):
-        settled.keep(ended._replace(id=new_task_id()), 5_000)
+        settled.keep(replace(ended, id=new_task_id()), 5_000)
     assert settled.look(task, 5_000) is None
 
 
@@ -138,9 +139,9 @@ async def test_a_child_that_ended_is_read_each_time_for_its_parent_may_undo_it(d
     task = new_task_id()
     await one.submit(task)
     [running] = (await one.store.read([task])).values()
-    ended = running._replace(task=running.task._replace(status=TaskStatus.SUCCEEDED))
+    ended = replace(running, task=replace(running.task, status=TaskStatus.SUCCEEDED))
     settled = Settled(lambda task: nullcontext(asyncio.Event()))
-    settled.keep(ended._replace(parent=Parent(new_task_id(), "step", 1)), 5_000)
+    settled.keep(replace(ended, parent=Parent(new_task_id(), "step", 1)), 5_000)
     assert settled.look(task, 5_000) is None
 
 

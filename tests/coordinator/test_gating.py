@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
@@ -133,8 +134,8 @@ def test_a_step_that_is_not_there_has_no_calls():
 
 
 def test_a_task_that_is_held_has_no_calls():
-    held = PAYING._replace(
-        beside=ORDINARY._replace(holds=(Hold("LoopDetected", "round and round"),))
+    held = replace(
+        PAYING, beside=ORDINARY._replace(holds=(Hold("LoopDetected", "round and round"),))
     )
     assert refusal(request(), held) == (
         409,
@@ -254,7 +255,7 @@ FRESH = Use(newest=True, unsettled=True, by=None, at=None)
             "the gate token was redeemed before, at 2027-01-15T08:00:00.000Z",
         ),
         (
-            PAYING._replace(version=PAYING.version + 2),
+            replace(PAYING, version=PAYING.version + 2),
             FRESH,
             "gate-stale",
             f"the gate token is for version {PAYING.version} of the task, which is at version "
@@ -299,8 +300,8 @@ def view(status: str, **changes) -> GateView:
 
 
 def test_a_call_that_waits_can_be_decided_though_its_task_is_held():
-    held = PAYING._replace(
-        beside=ORDINARY._replace(holds=(Hold("LoopDetected", "round and round"),))
+    held = replace(
+        PAYING, beside=ORDINARY._replace(holds=(Hold("LoopDetected", "round and round"),))
     )
     gating.check_decision(PAYING, view("waiting"))
     gating.check_decision(held, view("waiting"))

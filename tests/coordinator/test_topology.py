@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
@@ -82,7 +82,7 @@ async def test_a_fresh_command_that_is_there_already_counts_and_an_older_one_is_
     bus = Bus(connection, unsigned, now_ms)
     first = command("s")
     assert await bus.dispatch([first, first]) == [True, True]
-    newer = first._replace(fresh=False, data=b'{"input":2}')
+    newer = replace(first, fresh=False, data=b'{"input":2}')
     assert await bus.dispatch([newer]) == [True]
     message = await connection.nc.jetstream().get_last_msg(COMMANDS_STREAM, first.subject)
     assert message.data is not None
@@ -128,10 +128,10 @@ async def test_a_later_attempts_command_outlives_what_is_done_about_an_earlier_o
     """What follows from a time-out may be carried out when the next attempt is in the stream."""
     bus = Bus(connection, unsigned, now_ms)
     late = command("s")
-    later = late._replace(fresh=False, attributes={**late.attributes, "attempt": 2})
+    later = replace(late, fresh=False, attributes={**late.attributes, "attempt": 2})
     assert await bus.dispatch([late, later]) == [True, True]
     assert await bus.withdraw([sought(late.subject)]) == set()
-    assert await bus.dispatch([late._replace(fresh=False)]) == [False]
+    assert await bus.dispatch([replace(late, fresh=False)]) == [False]
     assert await topology.outstanding([sought(late.subject, 2)]) == {sought(late.subject, 2)}
     assert await bus.withdraw([sought(late.subject, 2)]) == {sought(late.subject, 2)}
 
@@ -241,7 +241,7 @@ async def test_a_command_that_was_held_up_on_its_way_is_marked(
     bus, stream = Bus(connection, unsigned, now_ms), connection.nc.jetstream()
 
     async def is_late(since: float) -> bool:
-        sent = command("s")._replace(since=since)
+        sent = replace(command("s"), since=since)
         await bus.dispatch([sent])
         message = await stream.get_last_msg(COMMANDS_STREAM, sent.subject)
         return b'"late":true' in (message.data or b"")

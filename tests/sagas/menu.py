@@ -52,7 +52,7 @@ def everything(shape: Shape, task: Task, seen: Witness) -> Iterator[Happening]:
     bounds = task.beside.bounds
     if faults.deadline and bounds is not None:
         late = task.beside._replace(bounds=replace(bounds, deadline=NOW))
-        yield task._replace(beside=late), i.Tick(NOW)
+        yield replace(task, beside=late), i.Tick(NOW)
 
 
 def _answers(shape: Shape, step: Step, state: StepState, known: Seen) -> Iterator[i.Input]:
@@ -248,7 +248,7 @@ def _nonsense_of_other_kind(name: str, kind: str, known: Seen) -> Iterator[i.Inp
 
 
 def _with(task: Task, name: str, state: StepState) -> Task:
-    return task._replace(steps={**task.steps, name: state})
+    return replace(task, steps={**task.steps, name: state})
 
 
 def _ms(seconds: float) -> int:

@@ -131,12 +131,12 @@ def always_good(progress: Progress, at: int) -> bool:
 def nothing_is_discounted(task: Task, event: e.OutputRejected) -> Task:
     after = _rejected(task, event)
     steps = {name: state._replace(discounted=0) for name, state in after.steps.items()}
-    return after._replace(steps=steps)
+    return replace(after, steps=steps)
 
 
 def accepted_by_any_resumption(task: Task, event: e.TaskResumed) -> Task:
     after = _resumed(task, event)
-    return after._replace(beside=after.beside._replace(accepted=True))
+    return replace(after, beside=after.beside._replace(accepted=True))
 
 
 def lost_unless_running(progress: Progress, by: str, wanted: tuple[Step, ...], at: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from headway.sagas import Saga
@@ -198,5 +199,5 @@ def test_the_same_version_under_another_number_fits_at_every_point() -> None:
         task, history = ran(first(), *steps[:count])
         assert misfit(first(), saga.define(), history) == ""
         after, events = moved(saga.define(), task)
-        assert after == task._replace(version=task.version + 1)
+        assert after == replace(task, version=task.version + 1)
         assert after == replay(saga.define(), [*history, *events])

@@ -116,7 +116,7 @@ def _end_early(original: Any, progress: Any, at: int) -> bool:
 
 def _forget_claims(original: Any, task: Any) -> bytes:
     steps = {name: state._replace(claims=0) for name, state in task.steps.items()}
-    found: bytes = original(task._replace(steps=steps))
+    found: bytes = original(replace(task, steps=steps))
     return found
 
 
