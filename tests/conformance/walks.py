@@ -96,7 +96,7 @@ class Walk:
             return None
         change = self._of(loaded.id, outcome, loaded.task.version)
         spoilt = replace(change, state=b"{") if self.rng.random() < 0.02 else change
-        return spoilt._replace(due=None) if self.rng.random() < 0.02 else spoilt
+        return replace(spoilt, due=None) if self.rng.random() < 0.02 else spoilt
 
     def _submission(self) -> Change:
         attributes = {self.words(): self.words() for _ in range(self.rng.randrange(3))}

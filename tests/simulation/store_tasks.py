@@ -108,7 +108,7 @@ def _commit(
     _check_constraints(tables, updated, inserted, appended)
     for task, _, version, status, state, due, at, waits, saga_version in updated:
         row = tables.tasks[task]
-        row.version, row.status, row.state, row.due = version, status, state, due
+        row.version, row.status, row.state, row.due = version, str(status), state, due
         row.updated_at, row.waits, row.saga_version = at, waits, saga_version
     for each in inserted:
         tables.tasks[each[0]] = _task_row(each)
@@ -367,7 +367,7 @@ def _task_row(row: tuple[Any, ...]) -> TaskRow:
         saga=saga,
         saga_version=saga_version,
         version=version,
-        status=status,
+        status=str(status),
         state=state,
         due=due,
         created_at=at,
