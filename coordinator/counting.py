@@ -40,7 +40,10 @@ class Counting:
         for saga, happened in committed:
             if isinstance(happened, AttemptEnded):
                 of = happened.agent, happened.outcome, happened.phase
-                attempts.setdefault(of, []).append(happened)
+                alike = attempts.get(of)
+                if alike is None:
+                    alike = attempts[of] = []
+                alike.append(happened)
             else:
                 self._task(saga, happened)
         for (agent, outcome, phase), ended in attempts.items():

@@ -256,7 +256,7 @@ class Engine:
                 step = after.definition.steps[action.step]
                 match action:
                     case Dispatch():
-                        if _still_wanted(after.task, action):
+                        if len(decision.answers) == 1 or _still_wanted(after.task, action):
                             commands.append(command(after, action, committed.since))
                     case Withdraw():
                         unwanted = withdrawn_of(decision.id, step, after.task, action.phase)

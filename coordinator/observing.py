@@ -105,17 +105,13 @@ def happenings(decision: Decision) -> list[Happening]:
         return []
     before = decision.before
     happened: list[Happening | None] = []
-    outstanding: dict[str, int] = {}  # by step: since when; what is missing is as it was before
-    for event in change.events:
+    for place, event in enumerate(change.events):
         match event:
             case e.AttemptDispatched():
-                outstanding[event.step] = event.at
+                pass
             case e.StepCompleted() | e.StepCompensated() | e.AttemptFailed() | e.AttemptTimedOut():
-                since = outstanding.get(event.step)
-                if since is None and before is not None and event.step in before.task.steps:
-                    since = before.task.steps[event.step].dispatched_at
-                outstanding[event.step] = 0
-                happened.append(_attempt(definition, event, since or None))
+                since = _dispatched_at(event.step, change.events[:place], before)
+                happened.append(_attempt(definition, event, since))
             case e.AttemptClaimed() | e.AttemptRepublished():
                 agent = agent_of(definition.steps[event.step], event.phase)
                 claimed = isinstance(event, e.AttemptClaimed)
@@ -124,6 +120,21 @@ def happenings(decision: Decision) -> list[Happening]:
             case _:
                 happened.append(_task(event, before))
     return [each for each in happened if each is not None]
+
+
+def _dispatched_at(step: str, earlier: Sequence[e.Event], before: Loaded | None) -> int | None:
+    """Since when an attempt of a step was outstanding; None if none was."""
+    for event in reversed(earlier):
+        match event:
+            case e.AttemptDispatched() if event.step == step:
+                return event.at
+            case (
+                e.StepCompleted() | e.StepCompensated() | e.AttemptFailed() | e.AttemptTimedOut()
+            ) if event.step == step:
+                return None
+    if before is None or step not in before.task.steps:
+        return None
+    return before.task.steps[step].dispatched_at or None
 
 
 def _attempt(
@@ -137,6 +148,8 @@ def _attempt(
     outcome: Outcome = "succeeded"
     phase, error, retry = Phase.ACTION, "", False
     match event:
+        case e.StepCompleted():
+            pass
         case e.StepCompensated():
             phase = Phase.COMPENSATION
         case e.AttemptFailed():
