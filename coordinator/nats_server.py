@@ -27,6 +27,7 @@ MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
 ANSWER_TIMEOUT_S = 2
 ANSWER_POLL_S = 0.02
 
+CORES = "GOMAXPROCS"  # how many it may use: half, unless the environment says otherwise
 JETSTREAM_INFO = "$JS.API.INFO"
 SERVICE_ERROR = "Nats-Service-Error-Code"
 
@@ -115,7 +116,7 @@ class NatsServer:
         program = str(nats_server_program(self._run_as))
         return Launch(
             argv=(program, "-c", "nats.conf", "--name", server_identity(self._directory)),
-            env={},
+            env={CORES: os.environ.get(CORES) or str(_half_the_cores())},
             cwd=self._directory,
             run_as=self._run_as,
         )
@@ -123,6 +124,11 @@ class NatsServer:
     async def wait_ready(self) -> None:
         """Return when a client can use JetStream; waits without end, cancel it to give up."""
         await wait_for_answer(self.url, JETSTREAM_INFO)
+
+
+def _half_the_cores() -> int:
+    """Go keeps what cores it may have awake looking for work; here its clients need them, too."""
+    return max(1, (os.cpu_count() or 1) // 2)
 
 
 async def wait_for_answer(url: str, subject: str, request: bytes = b"") -> None:

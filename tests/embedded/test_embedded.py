@@ -216,3 +216,15 @@ def _bystander() -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(["sleep", "60"], user=user.uid if user else None) as process:
         yield process
         process.kill()
+
+
+@pytest.mark.parametrize(("asked", "cores"), [("", max(1, (os.cpu_count() or 1) // 2)), ("7", 7)])
+async def test_nats_server_leaves_half_the_cores_to_who_is_beside_it(
+    data: Path, monkeypatch: pytest.MonkeyPatch, asked: str, cores: int
+) -> None:
+    monkeypatch.setenv("GOMAXPROCS", asked)
+    server = nats_in(data)
+    await server.start()
+    shown = psutil.Process(server.pid).environ()
+    await server.stop()
+    assert shown["GOMAXPROCS"] == str(cores)
