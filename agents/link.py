@@ -6,8 +6,8 @@ through its buffer; so it touches private attributes (`_ps`, `_sid`, `_transport
 `_pending_data_size`, `_max_pending_size`, `_flush_queue`): nats-py is pinned, and the tests restart
 a server under this module.
 
-What always holds: whatever one turn of the loop publishes here leaves in one write, in order
-(but after what nats-py itself sent meanwhile).
+What always holds: whatever one turn of the loop publishes here leaves in one write (or sooner, if
+it is handed over), in order, but after what nats-py itself sent meanwhile.
 """
 
 from __future__ import annotations

@@ -124,6 +124,7 @@ class Wire(Link):
 
         for index, (subject, payload) in enumerate(messages):
             self.store(subject, payload, partial(settle, index), headers=headers)
+        self.hand_over()  # they are together already
         await done
         return outcomes
 

@@ -250,8 +250,7 @@ class Coordinator:
                 await self._telemetry.end()
         except (CoordinatorError, TimeoutError) as error:
             _LOG.info("left without saying goodbye: %s", error or "out of time")
-        finally:
-            self._batches.abandon()
+        finally:  # PubAcks are waited for no longer: what was not acked comes again
             await _end(deciding)
 
     async def _guard(self, task: UUID, step: str, kind: str, reason: str) -> None:

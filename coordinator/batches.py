@@ -45,7 +45,8 @@ class Batches:
         self._on_room = on_room
         self._on_return = on_return
         self._measure = measure
-        self._performing: set[asyncio.Task[None]] = set()
+        self._batches: set[asyncio.Task[None]] = set()
+        self._deciding = 0  # batches that are not committed yet
         self._stored = asyncio.Semaphore(PERFORMING_MAX)
         self._store_is_down = False
 
@@ -62,22 +63,32 @@ class Batches:
 
     async def run(self) -> None:
         """Batches, one at a time; a second one beside it when much waits."""
-        flying: set[asyncio.Task[None]] = set()
         async with asyncio.TaskGroup() as group:
             while True:
                 await self._intake.wait()
                 few = len(self._intake) < SECOND_BATCH_MIN
-                if flying and (few or len(flying) >= BATCHES_MAX):
+                if self._deciding and (few or self._deciding >= BATCHES_MAX):
                     self._intake.doze()
                     continue
                 items = self._intake.take(BATCH_MAX)
                 if items:
+                    self._deciding += 1
                     batch = group.create_task(self._batch(items))
-                    flying.add(batch)
-                    batch.add_done_callback(flying.discard)
-                    batch.add_done_callback(lambda _: self._intake.wake())
+                    self._batches.add(batch)
+                    batch.add_done_callback(self._batches.discard)
 
     async def _batch(self, items: list[Item]) -> None:
+        """The next batch may begin once this one is committed."""
+        try:
+            committed = await self._committed(items)
+        finally:
+            self._deciding -= 1
+            self._intake.wake()
+        self._on_room()
+        await self._perform(committed)
+
+    async def _committed(self, items: list[Item]) -> Committed:
+        """What is to be performed, once it may be."""
         began = time.perf_counter()
         try:
             committed = await self._commit(items)
@@ -85,10 +96,7 @@ class Batches:
             self._intake.release(item.task for item in items)
         self._measure(len(items), time.perf_counter() - began, committed.decisions)
         await self._stored.acquire()
-        performing = asyncio.create_task(self._perform(committed))
-        self._performing.add(performing)
-        performing.add_done_callback(self._performing.discard)
-        self._on_room()
+        return committed
 
     async def _commit(self, items: list[Item]) -> Committed:
         """Commit, however long PostgreSQL stays away. A fault of ours is narrowed down to the
@@ -135,9 +143,4 @@ class Batches:
     async def drain(self) -> None:
         """Return when everything that was taken is answered."""
         await self._intake.idle()
-        await asyncio.gather(*self._performing)
-
-    def abandon(self) -> None:
-        """Stop waiting for PubAcks: what was not acked comes again."""
-        for performing in self._performing:
-            performing.cancel()
+        await asyncio.gather(*self._batches)
