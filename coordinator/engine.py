@@ -72,6 +72,7 @@ class Committed:
     decisions: list[Decision] = field(default_factory=list)
     since: float = 0.0  # monotonic: when the first of them may have been stored
     unconfirmed: set[UUID] = field(default_factory=set)  # whose commands may not be stored
+    parents: list[Decision] = field(default_factory=list)  # those of which children are asked
 
 
 class Engine:
@@ -138,13 +139,15 @@ class Engine:
         those with children, which `raise_children` does."""
         committed.unconfirmed = await self._publish(committed)
         for decision in committed.decisions:
-            if not _children(decision):
+            if _children(decision):
+                committed.parents.append(decision)
+            else:
                 self._conclude(decision, confirmed=decision.id not in committed.unconfirmed)
 
     async def raise_children(self, committed: Committed) -> None:
         """Begin and undo the children that follow from what was committed. It waits for commits of
         later batches, so nothing that these wait for may be kept meanwhile."""
-        parents = [decision for decision in committed.decisions if _children(decision)]
+        parents = committed.parents
         if not parents:
             return
         wanted = [

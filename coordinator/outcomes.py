@@ -66,7 +66,8 @@ def to_input(event: Event, data: EventData, at: int, jitter: float) -> i.Input:
     phase = _PHASES[event.phase]
     match event.type:
         case messages.COMPLETED:
-            unstorable = _unstorable(data.result, [each.input for each in data.handoff])
+            inputs = [each.input for each in data.handoff] if data.handoff else ()
+            unstorable = _unstorable(data.result, inputs)
             if unstorable is not None:
                 return _failed(event, unstorable, at, jitter)
             return i.Succeeded(
@@ -116,7 +117,10 @@ def _unstorable(result: Any, inputs: Sequence[Any]) -> EventData | None:
     """What to make of a result, and the inputs that go with it, that cannot be kept; None if they
     can."""
     try:
-        sizes = [len(plainjson.encode(value)) for value in (result, *inputs)]
+        size = len(plainjson.encode(result))
+        if not inputs and size <= INPUT_MAX_BYTES:
+            return None
+        sizes = [size, *(len(plainjson.encode(value)) for value in inputs)]
         if max(sizes) > INPUT_MAX_BYTES or sum(sizes[1:]) > HANDOFF_MAX_BYTES:
             raise plainjson.NotPlain(_too_large(sizes))
     except plainjson.NotPlain as error:

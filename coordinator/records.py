@@ -59,7 +59,7 @@ def stored_trace(trace: Trace) -> str:
 
 def trace_of(traceparent: str) -> Trace:
     """That of a task submitted with this traceparent, which may be none."""
-    return Trace(origin=traceparent) if remote(traceparent) is not None else UNTRACED
+    return Trace(origin=traceparent) if traceparent and remote(traceparent) else UNTRACED
 
 
 @value

@@ -17,13 +17,14 @@ from headway.sagas.task import UNDER_COMPENSATION, Phase, StepStatus, TaskStatus
 
 
 def succeeded(progress: Progress, happened: i.Succeeded) -> None:
+    state = progress.state(happened.step)
     if happened.phase is Phase.COMPENSATION:
         _compensation_succeeded(progress, happened)
-    elif happened.attempt <= progress.state(happened.step).discounted:
+    elif happened.attempt <= state.discounted:
         return
     elif _is_too_late(progress, happened.step):
         _late_success(progress, happened)
-    elif progress.state(happened.step).status is not StepStatus.COMPLETED:
+    elif state.status is not StepStatus.COMPLETED:
         _resume(progress, happened)
         progress.record(
             e.StepCompleted(happened.at, happened.step, happened.attempt, happened.result)
