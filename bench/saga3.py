@@ -30,6 +30,7 @@ from typing import Any
 import asyncpg
 import psutil
 from headway.agents import Client
+from headway.agents.subjects import COMMANDS_STREAM, EVENTS_STREAM, TASKS_STREAM
 from headway.coordinator.embedded import Embedded
 from headway.sagas import Saga
 
@@ -37,6 +38,7 @@ HERE = Path(__file__).parent
 WARM_UP_TASKS = 500
 HANDLERS = 256  # of each agent at a time
 RUN_TIMEOUT_S = 120.0
+AT_REST_POLL_S = 0.1
 AUDIT = """
 SELECT count(*) FILTER (WHERE t.status NOT IN ('succeeded', 'compensated')) AS open,
        count(*) FILTER (WHERE t.version <> h.rows OR h.first <> 1 OR h.last <> h.rows) AS gaps,
@@ -143,19 +145,28 @@ async def measure(client: Client, watch: Watch, tasks: int, rounds: int) -> Repo
     report.one_at_a_time_ms = await one_at_a_time(client, 200)
     warm_up = orders[:WARM_UP_TASKS]
     await burst(watch, len(warm_up), ended, lambda: many(client, "saga3", warm_up))
+    half = orders[: tasks // 2]
     for _ in range(rounds):
-        report.published.append(
-            await burst(watch, tasks, ended, lambda: many(client, "saga3", orders))
-        )
-        report.submitted.append(
-            await burst(watch, tasks, ended, lambda: client.submit_many("saga3", orders))
-        )
-        half = orders[: tasks // 2]
-        report.compensated.append(
-            await burst(watch, len(half), ended, partial(many, client, "saga3-undone", half))
-        )
+        for bursts, few, accept in (
+            (report.published, orders, partial(many, client, "saga3", orders)),
+            (report.submitted, orders, partial(client.submit_many, "saga3", orders)),
+            (report.compensated, half, partial(many, client, "saga3-undone", half)),
+        ):
+            bursts.append(await burst(watch, len(few), ended, accept))
+            await at_rest(client)
     report.memory_mib = watch.memory_mib()
     return report
+
+
+async def at_rest(client: Client) -> None:
+    """Until the streams are empty: tasks have ended before all that they left is put away."""
+    streams = client.connection.nc.jetstream()
+    left = True
+    async with asyncio.timeout(RUN_TIMEOUT_S):
+        while left:
+            await asyncio.sleep(AT_REST_POLL_S)
+            names = (TASKS_STREAM, COMMANDS_STREAM, EVENTS_STREAM)
+            left = any([(await streams.stream_info(name)).state.messages for name in names])
 
 
 async def many(client: Client, name: str, orders: list[dict[str, int]]) -> None:
