@@ -28,7 +28,7 @@ from pydantic import TypeAdapter
 
 AT_ONCE = 256  # plain publications on their way at any time
 CHUNK = 64  # submissions in one request
-CHUNKS_AT_ONCE = 4
+CHUNKS_AT_ONCE = 8
 CHUNK_INPUT_MAX_BYTES = 4_096  # larger inputs are submitted one by one
 TASK_EVENT = "headway.task"
 SOURCE = "/headway/client"

@@ -18,8 +18,8 @@ from headway.coordinator.intake import Answer, Intake, Item
 
 _LOG = logging.getLogger(__name__)
 
-QUEUE_MAX = 1_024  # items that wait before less is pulled
-SECOND_BATCH_MIN = 64  # items that must wait before a second batch starts beside the first
+QUEUE_MAX = 2_048  # items that wait before less is pulled
+SECOND_BATCH_MIN = 256  # items that must wait before a second batch starts beside the first
 BATCHES_MAX = 2
 PERFORMING_MAX = 8  # batches whose PubAcks are still awaited
 BACKOFF_FIRST_S = 0.1

@@ -30,7 +30,7 @@ from headway.sagas.definition import Definition
 from headway.sagas.inputs import Failed
 from headway.sagas.task import Failure, Task, TaskStatus
 
-BATCH_MAX = 256  # items in one unit of work
+BATCH_MAX = 512  # items in one unit of work
 CONFLICT_ROUNDS_MAX = 8  # after so many lost races the items are left to come again
 
 
