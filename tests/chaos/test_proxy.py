@@ -135,3 +135,16 @@ async def test_no_connection_is_left_when_both_sides_have_ended(proxy, connectio
     connection[1].write_eof()
     assert await asyncio.wait_for(connection[0].read(), 5) == b""
     await eventually(lambda: not proxy._connections)
+
+
+async def test_while_it_is_held_no_connection_comes_about(proxy):
+    proxy.hold("down")
+    async with connected(proxy) as (left, leaving), connected(proxy) as (stays, staying):
+        staying.write(b"held")
+        leaving.close()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(stays.read(1), 0.2)
+        proxy.heal()
+        assert await asyncio.wait_for(stays.readexactly(4), 5) == b"HELD"
+        with suppress(ConnectionError):  # a reset, or its own close
+            assert await left.read() == b""

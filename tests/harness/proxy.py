@@ -58,6 +58,8 @@ class Proxy:
     async def stop(self) -> None:
         assert self._listener is not None, "the proxy was not started"
         self._listener.close()
+        self.refusing = True  # whoever waits to be let through, too
+        self._resume()
         self.cut()
         await asyncio.gather(*filter(None, self._connections.values()), return_exceptions=True)
 
@@ -82,6 +84,11 @@ class Proxy:
         self.refusing = False
         self._resume()
 
+    async def _open(self) -> None:
+        """Wait until something is passed on both ways: no connection comes about before."""
+        for passing in self._passing.values():
+            await passing.wait()
+
     async def passage(self, direction: Direction, size: int) -> None:
         """Wait until `size` bytes may be passed on."""
         if self.delay_s:
@@ -101,7 +108,8 @@ class Proxy:
             passing.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.refusing:
+        await self._open()
+        if self.refusing or reader.at_eof():
             _reset(writer)
             return
         try:
