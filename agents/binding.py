@@ -68,7 +68,7 @@ class Binding:
         if isinstance(returned, HandOff):
             returned = returned.result
         try:
-            plain = self.gives.serializer.to_python(returned, mode="json", warnings="error")
+            plain = self.gives.dump_python(returned, mode="json", warnings="error")
             return plainjson.encode(plain, made_of=returned)
         except Exception as error:
             raise InvalidResult(

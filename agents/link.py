@@ -134,7 +134,7 @@ class Link:
         data = b"".join(self._outgoing)
         self._outgoing.clear()
         connected = nc.is_connected
-        if connected and self._write(data):
+        if connected and _is_written(nc, data):
             return
         if not connected and nc._pending_data_size + len(data) > nc._max_pending_size:
             _log.warning("the buffer of a long disconnect is full: %d bytes dropped", len(data))
@@ -143,22 +143,6 @@ class Link:
         nc._pending_data_size += len(data)
         if connected and nc._flush_queue.empty():
             nc._flush_queue.put_nowait(self._loop.create_future())
-
-    def _write(self, data: bytes) -> bool:
-        """Write to the socket, unless something waits before it or the socket is gone: nats-py's
-        own way takes two more turns of the loop, which is most of a message's time here."""
-        nc = self._nc
-        transport = nc._transport
-        if nc._pending or type(transport) is not TcpTransport:
-            return False
-        writer = transport._io_writer
-        if writer is None or writer.transport.get_write_buffer_size():
-            return False
-        try:
-            writer.write(data)
-        except (OSError, RuntimeError):  # closed, and nats-py does not know yet
-            return False
-        return True
 
     def discard(self) -> None:
         """Drop what waits for a server that is away, as before a close."""
@@ -177,6 +161,24 @@ class Link:
         if not self._outgoing:
             self._loop.call_soon(self.hand_over)
         self._outgoing += (head, payload, _CRLF)
+
+
+def _is_written(nc: Any, data: bytes) -> bool:
+    """Write to the socket, unless something waits before it or it is gone: nats-py's own way takes
+    two more turns of the loop, which is most of a message's time here."""
+    transport = nc._transport
+    if nc._pending or type(transport) is not TcpTransport:
+        return False
+    reader, writer = transport._io_reader, transport._io_writer
+    if reader is None or reader.at_eof() or writer is None or writer.is_closing():
+        return False
+    if writer.transport.get_write_buffer_size():
+        return False
+    try:
+        writer.write(data)
+    except (OSError, RuntimeError):  # closed, and nats-py does not know yet
+        return False
+    return True
 
 
 def _call_all(callbacks: Sequence[Callable[[], None]]) -> None:

@@ -251,7 +251,7 @@ class Coordinator:
         except (CoordinatorError, TimeoutError) as error:
             _LOG.info("left without saying goodbye: %s", error or "out of time")
         finally:  # PubAcks are waited for no longer: what was not acked comes again
-            await _end(deciding)
+            await _end(deciding, *self._batches.under_way())
 
     async def _guard(self, task: UUID, step: str, kind: str, reason: str) -> None:
         """A guard stopped a step: its task is held, whatever its agent says."""

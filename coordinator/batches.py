@@ -140,6 +140,10 @@ class Batches:
             _LOG.exception("publishing failed; the sweep will look after it")
             self._engine.give_up(committed)
 
+    def under_way(self) -> list[asyncio.Task[None]]:
+        """The batches that are not through yet."""
+        return list(self._batches)
+
     async def drain(self) -> None:
         """Return when everything that was taken is answered."""
         await self._intake.idle()

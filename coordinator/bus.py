@@ -46,7 +46,7 @@ class Bus:
         self._connection = connection
         self._wire = connection.wire
         self._connected_at = 0.0  # monotonic
-        self._progress = (0, 0)  # which second, and how many hints of progress in it
+        self._progress = _Allowance(PROGRESS_MAX)
         self._wire.on_reconnect(self._note_reconnect)
 
     async def dispatch(self, commands: Sequence[Outgoing]) -> list[bool]:
@@ -87,7 +87,7 @@ class Bus:
         """Tell the feed where a task stands; lossy, and said again for a repeated event. That
         tasks go on is told PROGRESS_MAX times a second."""
         now_ms = self._clock()
-        if kind == "progressed" and self._is_too_much(now_ms // 1000):
+        if kind == "progressed" and not self._progress.allows(now_ms // 1000):
             return
         task, definition = decision.task, decision.definition
         assert task is not None
@@ -99,13 +99,6 @@ class Bus:
             f'"version":{task.version},"at":"{_moment(now_ms)}"}}'
         )
         self._publish(subjects.feed_subject(saga, text, kind), news.encode())
-
-    def _is_too_much(self, second: int) -> bool:
-        """Whether this second had its hints of progress; if not, it has one more."""
-        began, told = self._progress
-        told = told if began == second else 0
-        self._progress = second, told + 1
-        return told >= PROGRESS_MAX
 
     def refuse(self, refused: Refused, kept: Callable[[], None]) -> None:
         """Keep a refused message, with the reason, for people to look at; then call `kept`."""
@@ -179,6 +172,22 @@ class Bus:
             self._wire.publish(subject, body)
         except (ConnectionError, ValueError) as error:
             _LOG.debug("not published on %s: %s", subject, error)
+
+
+class _Allowance:
+    """So many in a second."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._second = 0
+        self._left = most
+
+    def allows(self, second: int) -> bool:
+        """Whether there may be one more; then there is."""
+        if second != self._second:
+            self._second, self._left = second, self._most
+        self._left -= 1
+        return self._left >= 0
 
 
 @lru_cache(maxsize=1)

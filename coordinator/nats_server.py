@@ -15,6 +15,7 @@ from pathlib import Path
 
 import nats.errors
 from headway.coordinator.binaries import nats_server_program
+from headway.coordinator.cores import cores
 from headway.coordinator.leftovers import end_leftovers, server_identity
 from headway.coordinator.logfile import LogFile
 from headway.coordinator.permissions import User, authorization
@@ -128,7 +129,7 @@ class NatsServer:
 
 def _half_the_cores() -> int:
     """Go keeps what cores it may have awake looking for work; here its clients need them, too."""
-    return max(1, (os.cpu_count() or 1) // 2)
+    return max(1, cores() // 2)
 
 
 async def wait_for_answer(url: str, subject: str, request: bytes = b"") -> None:

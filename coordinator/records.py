@@ -1,4 +1,4 @@
-"""What the store reads and writes, as values; tuples, where many are made a second."""
+"""What the store reads and writes, as values."""
 
 from __future__ import annotations
 

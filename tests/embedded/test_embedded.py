@@ -21,6 +21,7 @@ import pytest
 from harness.eventually import eventually
 from harness.services import RunningNats, nats_in, postgres_in
 from harness.up import STANDIN, alive
+from headway.coordinator.cores import cores
 from headway.coordinator.datadir import DataDirectoryError
 from headway.coordinator.embedded import Embedded, reset
 from headway.coordinator.logfile import LogFile
@@ -218,13 +219,27 @@ def _bystander() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-@pytest.mark.parametrize(("asked", "cores"), [("", max(1, (os.cpu_count() or 1) // 2)), ("7", 7)])
+@pytest.mark.parametrize(("asked", "given"), [("", max(1, cores() // 2)), ("7", 7)])
 async def test_nats_server_leaves_half_the_cores_to_who_is_beside_it(
-    data: Path, monkeypatch: pytest.MonkeyPatch, asked: str, cores: int
+    data: Path, monkeypatch: pytest.MonkeyPatch, asked: str, given: int
 ) -> None:
     monkeypatch.setenv("GOMAXPROCS", asked)
     server = nats_in(data)
     await server.start()
     shown = psutil.Process(server.pid).environ()
     await server.stop()
-    assert shown["GOMAXPROCS"] == str(cores)
+    assert shown["GOMAXPROCS"] == str(given)
+
+
+def test_the_cores_are_those_that_this_process_may_use(tmp_path: Path) -> None:
+    affine = os.sched_getaffinity(0)
+    quota = tmp_path / "cpu.max"
+    assert cores(quota) == len(affine)
+    for text, most in (("max 100000", 1_000), ("150000 100000", 2), ("20000 100000", 1)):
+        quota.write_text(text)
+        assert cores(quota) == min(len(affine), most)
+    try:
+        os.sched_setaffinity(0, {min(affine)})
+        assert cores(quota) == 1
+    finally:
+        os.sched_setaffinity(0, affine)
