@@ -22,12 +22,13 @@ from headway.coordinator.commands import Outgoing, Sought
 from headway.coordinator.decisions import Decision
 from headway.coordinator.errors import BusUnavailable
 from headway.coordinator.jetstream import JetStreamError, ask, remove
+from headway.coordinator.streams import HINTS
 from headway.sagas.actions import Stop
 
 _LOG = logging.getLogger(__name__)
 
 LATE_S = 1.5  # from commit to publication; what peers find missing sooner, they know to be lost
-PROGRESS_MAX = 500  # hints of tasks that go on, in one second: nobody follows more, and each costs
+HINTS_MAX = 500  # in one second: nobody follows more, and each costs
 PAYLOAD_MAX_BYTES = 64 * 1_048_576  # of what others put: none may fill the memory
 
 
@@ -46,7 +47,7 @@ class Bus:
         self._connection = connection
         self._wire = connection.wire
         self._connected_at = 0.0  # monotonic
-        self._progress = _Allowance(PROGRESS_MAX)
+        self._hints = _Allowance(HINTS_MAX)
         self._wire.on_reconnect(self._note_reconnect)
 
     async def dispatch(self, commands: Sequence[Outgoing]) -> list[bool]:
@@ -84,10 +85,10 @@ class Bus:
         self._publish(subjects.stop_subject(agent, str(task), stop.step), b"%d" % stop.attempt)
 
     def announce(self, decision: Decision, kind: str) -> None:
-        """Tell the feed where a task stands; lossy, and said again for a repeated event. That
-        tasks go on is told PROGRESS_MAX times a second."""
+        """Tell the feed where a task stands; lossy, and said again for a repeated event. There are
+        HINTS_MAX hints a second at most."""
         now_ms = self._clock()
-        if kind == "progressed" and not self._progress.allows(now_ms // 1000):
+        if kind in HINTS and not self._hints.allows(now_ms // 1000):
             return
         task, definition = decision.task, decision.definition
         assert task is not None

@@ -21,6 +21,7 @@ from headway.agents.wire import Wire
 from headway.coordinator.errors import BusUnavailable, CoordinatorError
 from headway.coordinator.feed_ring import FeedEvent, Position, Ring
 from headway.coordinator.jetstream import JetStreamError, ask
+from headway.coordinator.streams import HINTS
 
 HEARTBEAT_S = 1.0
 SILENT_S = 3.0  # after which the consumer counts as lost
@@ -28,7 +29,6 @@ LAPSE_S = 30.0  # after which JetStream forgets a consumer that nobody reads fro
 TRY_AGAIN_S = 0.5
 PAGE = 256  # stored events that are read at once
 PAGE_WITHIN_S = 5.0
-HINTS = ("submitted", "progressed")  # kinds of news that are not stored
 
 _NANOSECONDS = 1_000_000_000
 _LOG = logging.getLogger(__name__)

@@ -31,8 +31,8 @@ _QUEUE = {"retention": "workqueue", "discard": "new", "max_age": 0}
 _LOG = {"retention": "limits", "discard": "old"}
 _NEVER_DELETED = {"deny_delete": True, "deny_purge": True}  # by nobody; an ack takes a message out
 
-# What the feed keeps: how tasks turned out. `submitted` and `progressed` are for whoever listens at
-# the moment.
+HINTS = ("submitted", "progressed")  # news for whoever listens at the moment, kept nowhere
+# What the feed keeps: how tasks turned out.
 KEPT_NEWS = (
     "succeeded",
     "compensating",

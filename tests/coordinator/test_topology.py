@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,12 +27,14 @@ from headway.agents.subjects import (
     event_subject,
 )
 from headway.coordinator import streams
-from headway.coordinator.bus import LATE_S, Bus
+from headway.coordinator.bus import HINTS_MAX, LATE_S, Bus
 from headway.coordinator.clock import now_ms
 from headway.coordinator.commands import Outgoing, Sought
+from headway.coordinator.decisions import Decision
 from headway.coordinator.jetstream import ask
 from headway.coordinator.topology import Topology
-from headway.sagas import Phase
+from headway.sagas import Phase, Saga
+from headway.sagas.task import unborn
 
 
 @pytest.fixture
@@ -252,6 +255,24 @@ async def test_a_command_that_was_held_up_on_its_way_is_marked(
     await connection.wire.reconnected()
     assert await is_late(before)
     assert not await is_late(time.monotonic())
+
+
+async def test_hints_are_told_so_often_in_a_second_and_ends_always(connection: Connection) -> None:
+    saga = Saga("s").step("a", "ag.do", read_only=True).define()
+    decision = Decision(new_task_id(), None, unborn(saga), saga, None, None, (), ())
+    clock = [0]
+    bus = Bus(connection, unsigned, lambda: clock[0])
+    heard: Counter[str] = Counter()
+    await connection.wire.subscribe(
+        "hw.feed.s.>", lambda subject, *_: heard.update([subject.rpartition(".")[2]])
+    )
+    for clock[0] in (1_000, 1_999, 2_000):
+        for kind in ("submitted", "progressed", "succeeded"):
+            for _ in range(HINTS_MAX // 2 + 1):
+                bus.announce(decision, kind)
+    await connection.wire.flush()
+    hints = heard["submitted"] + heard["progressed"]
+    assert (hints, heard["succeeded"]) == (2 * HINTS_MAX, 3 * (HINTS_MAX // 2 + 1))
 
 
 async def event_of(connection: Connection, task: UUID) -> None:
