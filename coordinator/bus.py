@@ -52,7 +52,16 @@ class Bus:
 
     async def dispatch(self, commands: Sequence[Outgoing]) -> list[bool]:
         """Publish commands; true for each that is known to be in the stream now."""
-        bodies = [await self._body(command) for command in commands]
+        now_ms, now = self._clock(), time.monotonic()
+        bodies: list[bytes | None] = []
+        for command in commands:
+            if self._held_up(command, now):
+                command.attributes["late"] = True
+            if len(command.data) <= INLINE_MAX_BYTES:
+                bodies.append(self._signed(command, command.body(now_ms)))
+            else:
+                bodies.append(await self._body_by_reference(command))
+                now_ms, now = self._clock(), time.monotonic()
         sendable = [
             (command.subject, body)
             for command, body in zip(commands, bodies, strict=True)
@@ -125,17 +134,13 @@ class Bus:
     def _note_reconnect(self) -> None:
         self._connected_at = time.monotonic()
 
-    def _held_up(self, command: Outgoing) -> bool:
+    def _held_up(self, command: Outgoing, now: float) -> bool:
         """Whether a peer may have thought this publication lost, and made another one: that would
         be answered, and this one must not be run unasked."""
         cut = self._connected_at > command.since
-        return cut or time.monotonic() - command.since > LATE_S
+        return cut or now - command.since > LATE_S
 
-    async def _body(self, command: Outgoing) -> bytes | None:
-        if self._held_up(command):
-            command.attributes["late"] = True
-        if len(command.data) <= INLINE_MAX_BYTES:
-            return self._signed(command, command.body(self._clock()))
+    async def _body_by_reference(self, command: Outgoing) -> bytes | None:
         try:
             ref, digest = await self.put_payload(command.agent, command.task, command.data)
         except Unavailable as error:
