@@ -27,6 +27,7 @@ from uuid import UUID
 
 import orjson
 from headway.agents.subjects import parse_command_subject
+from headway.coordinator import literals
 from headway.coordinator.admission_limits import Declared
 from headway.coordinator.commands import Outgoing, Sought
 from headway.coordinator.decisions import Decision
@@ -190,8 +191,7 @@ def _named(command: Sought) -> tuple[UUID, str, str]:
 def columns(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:
     """Rows as a statement's arrays, in one order for all, so that two statements do not each wait
     for rows that the other has."""
-    ordered = sorted(rows, key=lambda row: row[:2])
-    return [list(column) for column in zip(*ordered, strict=True)] if rows else [[]] * width
+    return literals.columns(sorted(rows, key=lambda row: row[:2]), width)
 
 
 def _ended(decision: Decision) -> Iterator[Ended]:

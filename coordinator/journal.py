@@ -41,7 +41,6 @@ from headway.coordinator.journal_rows import (
     Spent,
     bounds_of,
     check_words,
-    columns,
     commit_arrays,
     entry_of,
     for_agents,
@@ -51,6 +50,7 @@ from headway.coordinator.journal_rows import (
     row_of_settlement,
     spent_of,
 )
+from headway.coordinator.literals import columns
 from headway.coordinator.records import Loaded
 from headway.coordinator.serving import Serve, typed, typed_by
 from headway.coordinator.store import Store

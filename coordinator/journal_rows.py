@@ -15,6 +15,7 @@ from headway.agents.entries import Entry, JournalSettle, NewEntry, Usage
 from headway.agents.manifest import COST_MAX_USD, TOKENS_MAX, Manifest
 from headway.agents.messages import INLINE_MAX_BYTES
 from headway.coordinator.errors import Refusal
+from headway.coordinator.literals import columns
 
 WORDS_MAX_CHARS = 1_000  # of a digest, a reference, a worker's name
 
@@ -252,11 +253,6 @@ def _standing(change: Change) -> tuple[Any, ...]:
         orjson.dumps(after.trail),
         orjson.dumps(calls),
     )
-
-
-def columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
-    """Rows as arrays, one a column."""
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * width
 
 
 def check_words(where: str, words: str) -> None:

@@ -1,4 +1,4 @@
-"""Columns of plain values, written as PostgreSQL writes arrays.
+"""Rows as columns, as statements take them; plain values written as PostgreSQL writes arrays.
 
 That is three times as fast as having asyncpg encode lists of them: it asks of each element whether
 that is a list itself. For values that need no quoting only.
@@ -7,7 +7,13 @@ that is a list itself. For values that need no quoting only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
+
+
+def columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    """Rows as arrays, one a column."""
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * width
 
 
 def numbers(column: Sequence[int | None]) -> str:

@@ -23,7 +23,7 @@ from headway.sagas.plan import planned
 
 _LOG = logging.getLogger(__name__)
 
-Write = Callable[[tuple[Any, ...]], Any]
+Write = Callable[[list[Any]], Any]
 """How a column is written: as a literal, or as a list for asyncpg to encode."""
 
 _CHANGED: Sequence[Write] = (
@@ -84,7 +84,7 @@ class Store:
         name, row = "commit_change", _changed(change)
         if change.new is not None:
             name, row = "commit_new", _new(change)
-        _, *history = _columns(_history(change), len(_HISTORY))
+        _, *history = li.columns(_history(change), len(_HISTORY))
         [answer] = await self._engine.fetch(name, *row, *history)
         return set() if answer["went_through"] else {change.id}
 
@@ -174,12 +174,8 @@ def _arrays(changes: Sequence[Change]) -> list[Any]:
 
 def _written(write: Sequence[Write], rows: Sequence[tuple[Any, ...]]) -> list[Any]:
     """The columns of these rows, each as it is written."""
-    columns = _columns(rows, len(write))
+    columns = li.columns(rows, len(write))
     return [each(column) for each, column in zip(write, columns, strict=True)]
-
-
-def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[tuple[Any, ...]]:
-    return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
 def _history(change: Change) -> list[tuple[Any, ...]]:
